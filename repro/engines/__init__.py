@@ -1,0 +1,1 @@
+"""Places where a cell's trials run: Docker containers, virtual environments, this interpreter."""

@@ -1,0 +1,6 @@
+"""What runs inside a cell: a pytest plugin and the records it writes.
+
+This folder is copied into the run's folder as the package `repro_trial` and put on the cell's
+PYTHONPATH. It imports the standard library, pytest and (where the cell has it) torch, and nothing of
+the kit; it runs on Python 3.9 and later.
+"""
