@@ -5,9 +5,11 @@ A block file holds one JSON object a line. Its events, in the order they come:
 ``cell``      the first line: what was really imported, and where it ran
 ``start``     a trial begins; written and flushed before the test runs
 ``end``       a trial ended, with its outcome; a trial that started and has no end died
-``inputs``    the random inputs of a failing trial were kept as bits
-``missing``   the test is not there; the nearest names that are
-``block_end`` the block ran through
+``rerun``     a failing seed begins to run again so that its inputs are kept; not a trial
+``inputs``    the random inputs of a failing trial were kept as bits, or why not
+``missing``   no trial could run: the test is not there (with the nearest names that are), or its file fails
+``tests``     the ids that match, where the request asked for a list
+``block_end`` the block ran through, or stopped itself and says why
 """
 
 from __future__ import annotations
@@ -57,6 +59,8 @@ class Event(str, Enum):
     CELL = "cell"
     START = "start"
     END = "end"
+    RERUN = "rerun"
     INPUTS = "inputs"
     MISSING = "missing"
+    TESTS = "tests"
     BLOCK_END = "block_end"

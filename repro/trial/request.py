@@ -1,0 +1,138 @@
+"""What a block is asked to do: request.json, written by the kit and read in the cell."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, List, Mapping, Optional, Tuple
+
+from .records import SCHEMA, Mode
+
+
+class BadRequest(Exception):  # noqa: N818
+    """request.json cannot be used; the message names the field."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """The signature of the failure that is looked for.
+
+    Args:
+        exception: class name, bare or dotted; subclasses count, and `pytest.fail` counts as an AssertionError.
+        comparison: index of the comparison that must have failed, or None for any.
+        function: function of the test file that must have failed, or "" for any.
+        message: regular expression that must be found in the message, or "" for any.
+    """
+
+    exception: str = "AssertionError"
+    comparison: Optional[int] = None
+    function: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One block: a test, its seeds, and where results go.
+
+    Args:
+        root: folder of the subject; working directory and pytest's rootdir.
+        test_file: file that holds the test.
+        test: id inside that file, such as `TestClass::test_x[param]`; a name or glob where `list_only`.
+        records: folder for `records.jsonl` and `inputs/`.
+        block: id of the block.
+        cell: id of the cell.
+        mode: how trials differ from each other.
+        seeds: one seed per trial.
+        first_trial: index of the first trial.
+        target: the failure that counts as FAILED.
+        keep_inputs: failing seeds whose inputs are kept, at most.
+        replay: file of kept inputs whose draws take the place of the generator's, or None.
+        list_only: collect, write the ids that match, run nothing.
+        python_path: folders put in front of `sys.path`.
+    """
+
+    root: Path
+    test_file: Path
+    test: str
+    records: Path
+    block: str = ""
+    cell: str = ""
+    mode: Mode = Mode.SEEDS
+    seeds: Tuple[int, ...] = ()
+    first_trial: int = 0
+    target: Target = field(default_factory=Target)
+    keep_inputs: int = 0
+    replay: Optional[Path] = None
+    list_only: bool = False
+    python_path: Tuple[str, ...] = ()
+
+
+def read_request(path: Path) -> Request:
+    """Read request.json; fields that this version does not know are ignored.
+
+    Raises:
+        BadRequest: when the file cannot be read, a needed field is absent, or one has the wrong type.
+    """
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BadRequest(f"{path.name} cannot be read: {error}") from error
+    if not isinstance(raw, dict):
+        raise BadRequest(f"{path.name} holds no JSON object")
+    return parse_request(raw)
+
+
+def parse_request(raw: Mapping[str, Any]) -> Request:
+    """Turn the JSON object of request.json into a Request.
+
+    Raises:
+        BadRequest: when a needed field is absent or one has the wrong type.
+    """
+    if int(raw.get("schema") or SCHEMA) > SCHEMA:
+        raise BadRequest(f"schema {raw['schema']} is newer than this plugin's {SCHEMA}")
+    root = Path(_text(raw, "root"))
+    replay = raw.get("replay")
+    try:
+        return Request(
+            root=root,
+            test_file=root / _text(raw, "test_file"),
+            test=_text(raw, "test"),
+            records=Path(_text(raw, "records")),
+            block=str(raw.get("block") or ""),
+            cell=str(raw.get("cell") or ""),
+            mode=Mode(raw.get("mode") or "seeds"),
+            seeds=tuple(_integers(raw, "seeds")),
+            first_trial=int(raw.get("first_trial") or 0),
+            target=_target(raw.get("signature") or {}),
+            keep_inputs=int(raw.get("keep_inputs") or 0),
+            replay=Path(replay) if replay else None,
+            list_only=raw.get("expand") == "list",
+            python_path=tuple(str(folder) for folder in raw.get("python_path") or ()),
+        )
+    except (TypeError, ValueError) as error:
+        raise BadRequest(str(error)) from error
+
+
+def _text(raw: Mapping[str, Any], name: str) -> str:
+    value = raw.get(name)
+    if not isinstance(value, str) or not value:
+        raise BadRequest(f"{name} must be a text that is not empty, not {value!r}")
+    return value
+
+
+def _integers(raw: Mapping[str, Any], name: str) -> List[int]:
+    values = raw.get(name) or []
+    if not isinstance(values, list) or not all(type(value) is int for value in values):
+        raise BadRequest(f"{name} must be a list of whole numbers")
+    return values
+
+
+def _target(raw: Mapping[str, Any]) -> Target:
+    comparison = raw.get("comparison")
+    return Target(
+        exception=str(raw.get("exception") or "AssertionError"),
+        comparison=None if comparison is None else int(comparison),
+        function=str(raw.get("function") or ""),
+        message=str(raw.get("message") or ""),
+    )
