@@ -1,0 +1,1 @@
+"""What recorded trials mean: rates with intervals, comparisons, when to stop. Pure functions of counts."""

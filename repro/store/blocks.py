@@ -1,0 +1,280 @@
+"""Reading a block's evidence: whole lines from where the last look ended, and what each of them says."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from repro.errors import ReproError
+from repro.store.model import Running
+from repro.trial.records import SCHEMA, Event, Mode, Outcome
+
+BATCH = 2000
+"""Lines that go into the ledger in one transaction."""
+
+_SEEDS = range(-(2**63), 2**63)
+_PASSING = ("time", "pid", "event")
+"""Fields of a `cell` event that differ between two processes in the same environment."""
+
+
+@dataclass
+class Cursor:
+    """How far a block file was read, and what the lines so far leave open."""
+
+    offset: int = 0
+    lines: int = 0
+    garbled: int = 0
+    gpu: str = ""
+    facts: dict[str, Any] | None = None
+    running: Running | None = None
+    next_trial: int = 0
+    time: float = 0.0
+    ended: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What a block was asked to do, from its request.json."""
+
+    cell: str
+    revision: str
+    test: str
+    mode: Mode
+    gpu: str
+    seeds: list[int]
+    first_trial: int
+
+    @property
+    def digest(self) -> str:
+        """Of what the block is about: unchanged when the block goes on in a further process."""
+        about = json.dumps([self.cell, self.revision, self.test, self.mode.value])
+        return hashlib.sha256(about.encode()).hexdigest()[:16]
+
+    def seed_of(self, trial: int) -> int:
+        """The seed of the trial with this number; of the last one where there are not that many.
+
+        Raises:
+            ValueError: when the block has no seed at all.
+        """
+        if not self.seeds:
+            raise ValueError("a block without seeds")
+        return self.seeds[min(max(trial - self.first_trial, 0), len(self.seeds) - 1)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndRecord:
+    """A trial that ended, as the block file has it."""
+
+    line: int
+    gpu: str
+    seed: int
+    repetition: int
+    outcome: Outcome
+    time: float
+    seconds: float | None
+    message: str
+    signature: tuple[str, str] | None
+    comparisons: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputsRecord:
+    """Inputs that were kept, as the block file has it."""
+
+    line: int
+    gpu: str
+    seed: int
+    repetition: int
+    path: str
+    sha256: str
+    failed_again: bool | None
+    same_elements: bool | None
+
+
+@dataclass
+class Batch:
+    """What one stretch of a block file holds."""
+
+    ends: list[EndRecord] = field(default_factory=list)
+    inputs: list[InputsRecord] = field(default_factory=list)
+
+
+def read_request(folder: Path) -> tuple[Request | None, str]:
+    """What the block was asked to do, and why that cannot be told ("" if it can)."""
+    path = folder / "request.json"
+    try:
+        asked = json.loads(path.read_text(encoding="utf-8"))
+        request = Request(
+            cell=str(asked["cell"]),
+            revision=str(asked["subject"]),
+            test=str(asked["test"]),
+            mode=Mode(asked["mode"]),
+            gpu=_gpu_model(asked.get("gpu_model")),
+            seeds=[int(seed) for seed in asked.get("seeds", ())],
+            first_trial=int(asked.get("first_trial", 0)),
+        )
+    except FileNotFoundError:
+        return None, f"{path} is not there"
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        return None, f"{path} is no request: {error!r}"
+    return request, ""
+
+
+def whole_lines(path: Path, offset: int) -> list[bytes]:
+    """Up to `BATCH` lines from a byte offset on. A last line without its end is still being written."""
+    lines: list[bytes] = []
+    with path.open("rb") as file:
+        file.seek(offset)
+        for line in file:
+            if not line.endswith(b"\n") or len(lines) == BATCH:
+                break
+            lines.append(line)
+    return lines
+
+
+def read_batch(lines: list[bytes], cursor: Cursor, request: Request) -> Batch:
+    """Read lines into a batch and move the cursor past them; lines that are no record are counted.
+
+    Raises:
+        ReproError: when a newer kit wrote the block.
+    """
+    batch = Batch()
+    for line in lines:
+        cursor.offset += len(line)
+        cursor.lines += 1
+        if not line.strip():
+            continue
+        try:
+            _read_event(json.loads(line), batch, cursor, request)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            cursor.garbled += 1
+    return batch
+
+
+def _read_event(event: Mapping[str, Any], batch: Batch, cursor: Cursor, request: Request) -> None:
+    kind = event["event"]
+    cursor.time = float(
+        event.get("time") or cursor.time
+    )  # a line without a time came after the one before it
+    if kind == Event.END:
+        batch.ends.append(_end(event, cursor, request))
+        cursor.running, cursor.next_trial = None, int(event.get("trial", cursor.next_trial)) + 1
+    elif kind == Event.START:
+        cursor.running = Running(seed=_seed(event), repetition=_repetition(event, request), since=cursor.time)
+    elif kind == Event.CELL:
+        _check_schema(event)
+        cursor.facts = {name: value for name, value in event.items() if name not in _PASSING}
+        cursor.gpu = _gpu_model(event.get("gpu"))
+    elif kind == Event.INPUTS:
+        batch.inputs.append(_inputs(event, cursor, request))
+    elif kind == Event.MISSING:
+        batch.ends.append(_missing(event, cursor, request))
+        cursor.ended = True
+    elif kind == Event.BLOCK_END:
+        cursor.ended = True
+
+
+def _end(event: Mapping[str, Any], cursor: Cursor, request: Request) -> EndRecord:
+    outcome = Outcome(event["outcome"])
+    seconds = event.get("duration")
+    return EndRecord(
+        line=cursor.lines,
+        gpu=cursor.gpu,
+        seed=_seed(event),
+        repetition=_repetition(event, request),
+        outcome=outcome,
+        time=cursor.time,
+        seconds=None if seconds is None else float(seconds),
+        message=str(event.get("message") or ""),
+        signature=_signature(event.get("signature")),
+        comparisons=_comparisons(event.get("comparisons"), outcome),
+    )
+
+
+def _missing(event: Mapping[str, Any], cursor: Cursor, request: Request) -> EndRecord:
+    """The end of a block that has no trial to pin it on: the next trial's, so that it shows in a tally."""
+    trial = max(cursor.next_trial, request.first_trial)
+    return EndRecord(
+        line=cursor.lines,
+        gpu=cursor.gpu,
+        seed=request.seed_of(trial),
+        repetition=trial if request.mode is Mode.REPEAT else 0,
+        outcome=Outcome(event.get("outcome", Outcome.TEST_MISSING)),
+        time=cursor.time,
+        seconds=None,
+        message=str(event.get("reason") or event.get("message") or ""),
+        signature=None,
+        comparisons=None,
+    )
+
+
+def _inputs(event: Mapping[str, Any], cursor: Cursor, request: Request) -> InputsRecord:
+    return InputsRecord(
+        line=cursor.lines,
+        gpu=cursor.gpu,
+        seed=_seed(event),
+        repetition=_repetition(event, request),
+        path=str(event["path"]),
+        sha256=str(event.get("sha256") or ""),
+        failed_again=_maybe(event.get("failed_again")),
+        same_elements=_maybe(event.get("same_elements")),
+    )
+
+
+def _seed(event: Mapping[str, Any]) -> int:
+    seed = event["seed"]
+    if type(seed) is not int or seed not in _SEEDS:
+        raise ValueError(f"no seed: {seed!r}")
+    return seed
+
+
+def _repetition(event: Mapping[str, Any], request: Request) -> int:
+    return int(event["trial"]) if request.mode is Mode.REPEAT else 0
+
+
+def _maybe(value: Any) -> bool | None:
+    return None if value is None else bool(value)
+
+
+def _signature(signature: Any) -> tuple[str, str] | None:
+    """A signature's key (its own, or the hash of what it says) and its JSON."""
+    if not signature:
+        return None
+    text = json.dumps(signature, sort_keys=True)
+    own = signature.get("key") if isinstance(signature, dict) else None
+    return str(own or hashlib.sha256(text.encode()).hexdigest()[:12]), text
+
+
+def _comparisons(comparisons: Any, outcome: Outcome) -> str | None:
+    """What was measured, without the elements of trials that passed: they are most of the bytes."""
+    if not comparisons:
+        return None
+    if outcome is Outcome.PASSED:
+        comparisons = [
+            {name: value for name, value in one.items() if not isinstance(value, list | dict)}
+            for one in comparisons
+        ]
+    return json.dumps(comparisons, separators=(",", ":"))
+
+
+def _gpu_model(gpu: Any) -> str:
+    """The model's name, from a name, from facts about one GPU, or from a list of these."""
+    if isinstance(gpu, list):
+        gpu = gpu[0] if gpu else ""
+    if isinstance(gpu, dict):
+        gpu = gpu.get("name")
+    return gpu if isinstance(gpu, str) else ""
+
+
+def _check_schema(event: Mapping[str, Any]) -> None:
+    version = event.get("schema", SCHEMA)
+    if type(version) is int and version > SCHEMA:
+        raise ReproError(
+            f"A block file has version {version}; this kit knows versions up to {SCHEMA}.",
+            why="A newer kit wrote it.",
+            next_step="Update the kit, or name another folder for this one's records.",
+        )
