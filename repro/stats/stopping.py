@@ -20,8 +20,27 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoppingRule:
-    """When to stop.
+class Decision:
+    """Go on or stop, why, and the rate as it may be reported now.
+
+    Args:
+        more: trials that may still be run under the rule; 0 to stop.
+    """
+
+    stop: bool
+    reason: Reason
+    rate: Rate
+    more: int
+
+    @property
+    def why(self) -> str:
+        """The reason as a phrase for a table."""
+        return self.reason.value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stopping:
+    """When to stop: a rule, and the rate as it may be reported under it.
 
     Args:
         most: trials at most; all outcomes count against it.
@@ -43,49 +62,35 @@ class StoppingRule:
         if self.half_width is not None and not 0.0 < self.half_width < 1.0:
             raise ValueError(f"half width {self.half_width} is not between 0 and 1")
 
+    def decide(self, *, failed: int, passed: int, others: int = 0) -> Decision:
+        """Whether more trials are wanted.
 
-@dataclass(frozen=True, kw_only=True)
-class Decision:
-    """Go on or stop, why, and the rate as it may be reported now.
+        Args:
+            others: trials with an outcome that enters no failure rate.
+        """
+        rate = self.rate(failed=failed, passed=passed)
+        left = max(self.most - rate.trials - others, 0)
+        reason = self._reason(rate, left=left, others=others)
+        stop = reason not in (Reason.TOO_FEW, Reason.WIDE)
+        return Decision(stop=stop, reason=reason, rate=rate, more=0 if stop else left)
 
-    Args:
-        more: trials that may still be run under the rule; 0 to stop.
-    """
+    def rate(self, *, failed: int, passed: int) -> Rate:
+        """The rate with the interval that this rule allows.
 
-    go_on: bool
-    reason: Reason
-    rate: Rate
-    more: int
+        Wilson's where the number of trials is fixed beforehand; one that allows for stopping early where it
+        is not, even if in the end all trials ran.
+        """
+        interval = wilson if self.half_width is None else anytime
+        return interval(failed, failed + passed, self.confidence)
 
-
-def decide(rule: StoppingRule, *, failed: int, passed: int, others: int = 0) -> Decision:
-    """Whether more trials are wanted.
-
-    The rate's interval is Wilson's where the rule fixes the number of trials beforehand, and one that
-    allows for stopping early where it does not, even if in the end all trials ran.
-
-    Args:
-        others: trials with an outcome that enters no failure rate.
-    """
-    trials = failed + passed
-    interval = wilson if rule.half_width is None else anytime
-    rate = interval(failed, trials, rule.confidence)
-    left = max(rule.most - trials - others, 0)
-    reason = _reason(rule, rate, left=left, others=others)
-    go_on = reason in (Reason.TOO_FEW, Reason.WIDE)
-    return Decision(go_on=go_on, reason=reason, rate=rate, more=left if go_on else 0)
-
-
-def _reason(rule: StoppingRule, rate: Rate, *, left: int, others: int) -> Reason:
-    if left == 0:
-        return Reason.ALL_RUN
-    if rate.trials == 0 and others >= rule.hopeless:
-        return Reason.HOPELESS
-    if rule.half_width is None or rate.trials < rule.least:
-        return Reason.TOO_FEW
-    if rate.interval.half_width <= rule.half_width:
-        return Reason.NARROW
-    return Reason.WIDE
+    def _reason(self, rate: Rate, *, left: int, others: int) -> Reason:
+        if left == 0:
+            return Reason.ALL_RUN
+        if rate.trials == 0 and others >= self.hopeless:
+            return Reason.HOPELESS
+        if self.half_width is None or rate.trials < self.least:
+            return Reason.TOO_FEW
+        return Reason.NARROW if rate.interval.half_width <= self.half_width else Reason.WIDE
 
 
 def clean_runs_needed(rate: float, confidence: float = CONFIDENCE) -> int:

@@ -54,15 +54,20 @@ class Request:
         about = json.dumps([self.cell, self.revision, self.test, self.mode.value])
         return hashlib.sha256(about.encode()).hexdigest()[:16]
 
-    def seed_of(self, trial: int) -> int:
-        """The seed of the trial with this number; of the last one where there are not that many.
+    def trial_at(self, number: int) -> tuple[int, int]:
+        """Seed and repetition of the trial with this number, or of the block's last one if it is none.
 
         Raises:
-            ValueError: when the block has no seed at all.
+            ValueError: when the block has no seeds.
         """
         if not self.seeds:
             raise ValueError("a block without seeds")
-        return self.seeds[min(max(trial - self.first_trial, 0), len(self.seeds) - 1)]
+        index = min(max(number - self.first_trial, 0), len(self.seeds) - 1)
+        return self.seeds[index], self.repetition(self.first_trial + index)
+
+    def repetition(self, number: int) -> int:
+        """What tells apart trials of the same seed: their number, where the mode repeats a seed."""
+        return number if self.mode is Mode.REPEAT else 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +117,7 @@ def read_request(folder: Path) -> tuple[Request | None, str]:
             cell=str(asked["cell"]),
             revision=str(asked["subject"]),
             test=str(asked["test"]),
-            mode=Mode(asked["mode"]),
+            mode=Mode(asked.get("mode") or Mode.SEEDS),
             gpu=_gpu_model(asked.get("gpu_model")),
             seeds=[int(seed) for seed in asked.get("seeds", ())],
             first_trial=int(asked.get("first_trial", 0)),
@@ -161,15 +166,16 @@ def _read_event(event: Mapping[str, Any], batch: Batch, cursor: Cursor, request:
         event.get("time") or cursor.time
     )  # a line without a time came after the one before it
     if kind == Event.END:
-        batch.ends.append(_end(event, cursor, request))
-        cursor.running, cursor.next_trial = None, int(event.get("trial", cursor.next_trial)) + 1
+        end, number = _end(event, cursor, request), int(event.get("trial", cursor.next_trial))
+        batch.ends.append(end)
+        cursor.running, cursor.next_trial = None, number + 1
     elif kind == Event.START:
         cursor.running = Running(seed=_seed(event), repetition=_repetition(event, request), since=cursor.time)
     elif kind == Event.CELL:
         _check_schema(event)
         cursor.facts = {name: value for name, value in event.items() if name not in _PASSING}
-        cursor.gpu = _gpu_model(event.get("gpu"))
-    elif kind == Event.INPUTS:
+        cursor.gpu = _gpu_seen(event, request)
+    elif kind == Event.INPUTS and event.get("path"):  # without one it says why nothing was kept
         batch.inputs.append(_inputs(event, cursor, request))
     elif kind == Event.MISSING:
         batch.ends.append(_missing(event, cursor, request))
@@ -197,16 +203,16 @@ def _end(event: Mapping[str, Any], cursor: Cursor, request: Request) -> EndRecor
 
 def _missing(event: Mapping[str, Any], cursor: Cursor, request: Request) -> EndRecord:
     """The end of a block that has no trial to pin it on: the next trial's, so that it shows in a tally."""
-    trial = max(cursor.next_trial, request.first_trial)
+    seed, repetition = request.trial_at(cursor.next_trial)
     return EndRecord(
         line=cursor.lines,
         gpu=cursor.gpu,
-        seed=request.seed_of(trial),
-        repetition=trial if request.mode is Mode.REPEAT else 0,
+        seed=seed,
+        repetition=repetition,
         outcome=Outcome(event.get("outcome", Outcome.TEST_MISSING)),
         time=cursor.time,
         seconds=None,
-        message=str(event.get("reason") or event.get("message") or ""),
+        message=str(event.get("message") or event.get("reason") or ""),
         signature=None,
         comparisons=None,
     )
@@ -259,6 +265,12 @@ def _comparisons(comparisons: Any, outcome: Outcome) -> str | None:
             for one in comparisons
         ]
     return json.dumps(comparisons, separators=(",", ":"))
+
+
+def _gpu_seen(event: Mapping[str, Any], request: Request) -> str:
+    """The GPU that the process saw; the one it was given, where it had no torch to look with."""
+    seen = _gpu_model(event.get("gpu"))
+    return seen or ("" if "torch" in (event.get("imported") or ()) else request.gpu)
 
 
 def _gpu_model(gpu: Any) -> str:
