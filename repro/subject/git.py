@@ -1,0 +1,60 @@
+"""Running git on code that may be someone else's: no hooks, no prompts, no transports that run commands."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from repro.errors import NotReadyError
+
+_SAFE = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false")
+
+
+class GitError(Exception):
+    """git said no; the text is the last thing that it said."""
+
+
+def git(repository: Path, *args: str) -> str:
+    """Run git and return what it printed.
+
+    Raises:
+        GitError: when it exits with anything but 0.
+        NotReadyError: when there is no git.
+    """
+    try:
+        done = subprocess.run(command(repository, *args), capture_output=True, env=environment(), check=False)
+    except FileNotFoundError:
+        raise no_git() from None
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        raise GitError(said[-1] if said else f"git {args[0]} exited with {done.returncode}")
+    return done.stdout.decode("utf-8", "surrogateescape")
+
+
+def command(repository: Path, *args: str) -> Sequence[str]:
+    """The command line of a git call."""
+    return ["git", "-C", str(repository), *_SAFE, *args]
+
+
+def environment() -> dict[str, str]:
+    """This process's environment, without variables that point git elsewhere or let it ask questions."""
+    kept = {name: value for name, value in os.environ.items() if name not in _ELSEWHERE}
+    return {
+        **kept,
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "LC_ALL": "C",
+    }
+
+
+_ELSEWHERE = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_NAMESPACE")
+
+
+def no_git() -> NotReadyError:
+    """The error for a machine without git."""
+    return NotReadyError(
+        "git was not found", why="subjects are read through git", next_step="install git, then run this again"
+    )
