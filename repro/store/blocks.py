@@ -1,39 +1,19 @@
-"""Reading a block's evidence: whole lines from where the last look ended, and what each of them says."""
+"""A block folder: what was asked of it, and the lines of its file beyond the last look."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from repro.errors import ReproError
-from repro.store.model import Running
-from repro.trial.records import SCHEMA, Event, Mode, Outcome
+from repro.trial.records import Mode
 
 BATCH = 2000
 """Lines that go into the ledger in one transaction."""
 
-_SEEDS = range(-(2**63), 2**63)
-_PASSING = ("time", "pid", "event")
-"""Fields of a `cell` event that differ between two processes in the same environment."""
-
-
-@dataclass
-class Cursor:
-    """How far a block file was read, and what the lines so far leave open."""
-
-    offset: int = 0
-    lines: int = 0
-    garbled: int = 0
-    gpu: str = ""
-    facts: dict[str, Any] | None = None
-    running: Running | None = None
-    next_trial: int = 0
-    time: float = 0.0
-    ended: bool = False
+_INTEGERS = range(-(2**63), 2**63)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,57 +50,19 @@ class Request:
         return number if self.mode is Mode.REPEAT else 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class EndRecord:
-    """A trial that ended, as the block file has it."""
-
-    line: int
-    gpu: str
-    seed: int
-    repetition: int
-    outcome: Outcome
-    time: float
-    seconds: float | None
-    message: str
-    signature: tuple[str, str] | None
-    comparisons: str | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class InputsRecord:
-    """Inputs that were kept, as the block file has it."""
-
-    line: int
-    gpu: str
-    seed: int
-    repetition: int
-    path: str
-    sha256: str
-    failed_again: bool | None
-    same_elements: bool | None
-
-
-@dataclass
-class Batch:
-    """What one stretch of a block file holds."""
-
-    ends: list[EndRecord] = field(default_factory=list)
-    inputs: list[InputsRecord] = field(default_factory=list)
-
-
 def read_request(folder: Path) -> tuple[Request | None, str]:
     """What the block was asked to do, and why that cannot be told ("" if it can)."""
     path = folder / "request.json"
     try:
         asked = json.loads(path.read_text(encoding="utf-8"))
         request = Request(
-            cell=str(asked["cell"]),
-            revision=str(asked["subject"]),
-            test=str(asked["test"]),
+            cell=text(asked["cell"]),
+            revision=text(asked["subject"]),
+            test=text(asked["test"]),
             mode=Mode(asked.get("mode") or Mode.SEEDS),
-            gpu=_gpu_model(asked.get("gpu_model")),
-            seeds=[int(seed) for seed in asked.get("seeds", ())],
-            first_trial=int(asked.get("first_trial", 0)),
+            gpu=gpu_model(asked.get("gpu_model")),
+            seeds=[whole(seed) for seed in asked.get("seeds", ())],
+            first_trial=whole(asked.get("first_trial", 0)),
         )
     except FileNotFoundError:
         return None, f"{path} is not there"
@@ -141,152 +83,26 @@ def whole_lines(path: Path, offset: int) -> list[bytes]:
     return lines
 
 
-def read_batch(lines: list[bytes], cursor: Cursor, request: Request) -> Batch:
-    """Read lines into a batch and move the cursor past them; lines that are no record are counted.
+def whole(value: Any) -> int:
+    """A whole number that a database can hold.
 
     Raises:
-        ReproError: when a newer kit wrote the block.
+        ValueError: when it is something else.
     """
-    batch = Batch()
-    for line in lines:
-        cursor.offset += len(line)
-        cursor.lines += 1
-        if not line.strip():
-            continue
-        try:
-            _read_event(json.loads(line), batch, cursor, request)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            cursor.garbled += 1
-    return batch
+    if type(value) is not int or value not in _INTEGERS:
+        raise ValueError(f"no whole number that a database can hold: {value!r}")
+    return value
 
 
-def _read_event(event: Mapping[str, Any], batch: Batch, cursor: Cursor, request: Request) -> None:
-    kind = event["event"]
-    cursor.time = float(
-        event.get("time") or cursor.time
-    )  # a line without a time came after the one before it
-    if kind == Event.END:
-        end, number = _end(event, cursor, request), int(event.get("trial", cursor.next_trial))
-        batch.ends.append(end)
-        cursor.running, cursor.next_trial = None, number + 1
-    elif kind == Event.START:
-        cursor.running = Running(seed=_seed(event), repetition=_repetition(event, request), since=cursor.time)
-    elif kind == Event.CELL:
-        _check_schema(event)
-        cursor.facts = {name: value for name, value in event.items() if name not in _PASSING}
-        cursor.gpu = _gpu_seen(event, request)
-    elif kind == Event.INPUTS and event.get("path"):  # without one it says why nothing was kept
-        batch.inputs.append(_inputs(event, cursor, request))
-    elif kind == Event.MISSING:
-        batch.ends.append(_missing(event, cursor, request))
-        cursor.ended = True
-    elif kind == Event.BLOCK_END:
-        cursor.ended = True
+def text(value: Any) -> str:
+    """Text that a database can hold: half of a surrogate pair is none."""
+    return str(value or "").encode("utf-8", "replace").decode("utf-8")
 
 
-def _end(event: Mapping[str, Any], cursor: Cursor, request: Request) -> EndRecord:
-    outcome = Outcome(event["outcome"])
-    seconds = event.get("duration")
-    return EndRecord(
-        line=cursor.lines,
-        gpu=cursor.gpu,
-        seed=_seed(event),
-        repetition=_repetition(event, request),
-        outcome=outcome,
-        time=cursor.time,
-        seconds=None if seconds is None else float(seconds),
-        message=str(event.get("message") or ""),
-        signature=_signature(event.get("signature")),
-        comparisons=_comparisons(event.get("comparisons"), outcome),
-    )
-
-
-def _missing(event: Mapping[str, Any], cursor: Cursor, request: Request) -> EndRecord:
-    """The end of a block that has no trial to pin it on: the next trial's, so that it shows in a tally."""
-    seed, repetition = request.trial_at(cursor.next_trial)
-    return EndRecord(
-        line=cursor.lines,
-        gpu=cursor.gpu,
-        seed=seed,
-        repetition=repetition,
-        outcome=Outcome(event.get("outcome", Outcome.TEST_MISSING)),
-        time=cursor.time,
-        seconds=None,
-        message=str(event.get("message") or event.get("reason") or ""),
-        signature=None,
-        comparisons=None,
-    )
-
-
-def _inputs(event: Mapping[str, Any], cursor: Cursor, request: Request) -> InputsRecord:
-    return InputsRecord(
-        line=cursor.lines,
-        gpu=cursor.gpu,
-        seed=_seed(event),
-        repetition=_repetition(event, request),
-        path=str(event["path"]),
-        sha256=str(event.get("sha256") or ""),
-        failed_again=_maybe(event.get("failed_again")),
-        same_elements=_maybe(event.get("same_elements")),
-    )
-
-
-def _seed(event: Mapping[str, Any]) -> int:
-    seed = event["seed"]
-    if type(seed) is not int or seed not in _SEEDS:
-        raise ValueError(f"no seed: {seed!r}")
-    return seed
-
-
-def _repetition(event: Mapping[str, Any], request: Request) -> int:
-    return int(event["trial"]) if request.mode is Mode.REPEAT else 0
-
-
-def _maybe(value: Any) -> bool | None:
-    return None if value is None else bool(value)
-
-
-def _signature(signature: Any) -> tuple[str, str] | None:
-    """A signature's key (its own, or the hash of what it says) and its JSON."""
-    if not signature:
-        return None
-    text = json.dumps(signature, sort_keys=True)
-    own = signature.get("key") if isinstance(signature, dict) else None
-    return str(own or hashlib.sha256(text.encode()).hexdigest()[:12]), text
-
-
-def _comparisons(comparisons: Any, outcome: Outcome) -> str | None:
-    """What was measured, without the elements of trials that passed: they are most of the bytes."""
-    if not comparisons:
-        return None
-    if outcome is Outcome.PASSED:
-        comparisons = [
-            {name: value for name, value in one.items() if not isinstance(value, list | dict)}
-            for one in comparisons
-        ]
-    return json.dumps(comparisons, separators=(",", ":"))
-
-
-def _gpu_seen(event: Mapping[str, Any], request: Request) -> str:
-    """The GPU that the process saw; the one it was given, where it had no torch to look with."""
-    seen = _gpu_model(event.get("gpu"))
-    return seen or ("" if "torch" in (event.get("imported") or ()) else request.gpu)
-
-
-def _gpu_model(gpu: Any) -> str:
+def gpu_model(gpu: Any) -> str:
     """The model's name, from a name, from facts about one GPU, or from a list of these."""
     if isinstance(gpu, list):
         gpu = gpu[0] if gpu else ""
     if isinstance(gpu, dict):
         gpu = gpu.get("name")
-    return gpu if isinstance(gpu, str) else ""
-
-
-def _check_schema(event: Mapping[str, Any]) -> None:
-    version = event.get("schema", SCHEMA)
-    if type(version) is int and version > SCHEMA:
-        raise ReproError(
-            f"A block file has version {version}; this kit knows versions up to {SCHEMA}.",
-            why="A newer kit wrote it.",
-            next_step="Update the kit, or name another folder for this one's records.",
-        )
+    return text(gpu) if isinstance(gpu, str) else ""

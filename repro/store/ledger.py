@@ -9,12 +9,14 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from repro.errors import NotReadyError, UsageError
 from repro.store import schema, writes
-from repro.store.blocks import Cursor, Request, read_batch, read_request, whole_lines
+from repro.store.blocks import Request, read_request, whole_lines
+from repro.store.events import Cursor, read_batch
 from repro.store.model import Build, Ingested
 from repro.store.queries import Queries
 
@@ -93,15 +95,11 @@ class Ledger(Queries):
         request, problem = read_request(folder)
         if request is None:
             return Ingested(problem=problem)
-        result = Ingested()
-        trials = 0
-        while True:
+        trials, more = 0, True
+        while more:
             result, more = self._ingest_batch(folder, records, request)
             trials += result.trials
-            if not more:
-                return Ingested(
-                    trials=trials, garbled=result.garbled, running=result.running, ended=result.ended
-                )
+        return replace(result, trials=trials)
 
     def catch_up(self, blocks: Path | None = None) -> int:
         """Ingest every block folder; how many trials were new.

@@ -8,7 +8,8 @@ import sqlite3
 from functools import cache
 from typing import Any
 
-from repro.store.blocks import Batch, Cursor, Request
+from repro.store.blocks import Request
+from repro.store.events import Batch, Cursor
 from repro.store.model import Build, Running
 
 
@@ -80,62 +81,29 @@ def running_from(text: str | None) -> Running | None:
 
 def add_batch(db: sqlite3.Connection, block: int, request: Request, batch: Batch) -> int:
     """Add what a stretch of a block file holds; how many trials were new."""
-
-    @cache
-    def series(gpu: str) -> int:
-        about = (request.cell, request.revision, request.test, request.mode.value, gpu)
-        db.execute(
-            "INSERT INTO series (cell, revision, test, mode, gpu) VALUES (?, ?, ?, ?, ?)"
-            " ON CONFLICT DO NOTHING",
-            about,
+    series = cache(lambda gpu: _series(db, request, gpu))
+    signature = cache(lambda key_and_json: _signature(db, key_and_json))
+    trials = [
+        (
+            *(block, end.line, series(end.gpu), end.seed, end.repetition, end.outcome.value, end.time),
+            *(end.seconds, signature(end.signature), end.message or None, end.comparisons),
         )
-        return _id(db, "series WHERE cell = ? AND revision = ? AND test = ? AND mode = ? AND gpu = ?", *about)
-
-    @cache
-    def signature(pair: tuple[str, str] | None) -> int | None:
-        if pair is None:
-            return None
-        db.execute("INSERT INTO signatures (key, json) VALUES (?, ?) ON CONFLICT DO NOTHING", pair)
-        return _id(db, "signatures WHERE key = ? AND json = ?", *pair)
-
+        for end in batch.ends
+    ]
+    inputs = [
+        (
+            *(block, kept.line, series(kept.gpu), kept.seed, kept.repetition),
+            *(kept.path, kept.sha256, kept.failed_again, kept.same_elements),
+        )
+        for kept in batch.inputs
+    ]
     new = db.executemany(
         "INSERT INTO trials (block, line, series, seed, repetition, outcome, time, seconds, signature,"
         " message, comparisons) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-        [
-            (
-                block,
-                end.line,
-                series(end.gpu),
-                end.seed,
-                end.repetition,
-                end.outcome.value,
-                end.time,
-                end.seconds,
-                signature(end.signature),
-                end.message or None,
-                end.comparisons,
-            )
-            for end in batch.ends
-        ],
+        trials,
     ).rowcount
-    db.executemany(
-        "INSERT INTO inputs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-        [
-            (
-                block,
-                kept.line,
-                series(kept.gpu),
-                kept.seed,
-                kept.repetition,
-                kept.path,
-                kept.sha256,
-                kept.failed_again,
-                kept.same_elements,
-            )
-            for kept in batch.inputs
-        ],
-    )
-    return max(new, 0)
+    db.executemany("INSERT INTO inputs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", inputs)
+    return max(new, 0)  # -1 where there was nothing to insert
 
 
 def add_build(db: sqlite3.Connection, build: Build) -> None:
@@ -156,6 +124,22 @@ def merge_attached(db: sqlite3.Connection) -> int:
     for statement in _MERGE:
         db.execute(statement)
     return max(db.execute(_MERGE_TRIALS).rowcount, 0)
+
+
+def _series(db: sqlite3.Connection, request: Request, gpu: str) -> int:
+    about = (request.cell, request.revision, request.test, request.mode.value, gpu)
+    db.execute(
+        "INSERT INTO series (cell, revision, test, mode, gpu) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        about,
+    )
+    return _id(db, "series WHERE cell = ? AND revision = ? AND test = ? AND mode = ? AND gpu = ?", *about)
+
+
+def _signature(db: sqlite3.Connection, key_and_json: tuple[str, str] | None) -> int | None:
+    if key_and_json is None:
+        return None
+    db.execute("INSERT INTO signatures (key, json) VALUES (?, ?) ON CONFLICT DO NOTHING", key_and_json)
+    return _id(db, "signatures WHERE key = ? AND json = ?", *key_and_json)
 
 
 def _environment(db: sqlite3.Connection, cell: str, facts: dict[str, Any]) -> int:
