@@ -14,6 +14,8 @@ import pytest
 
 from .arguments import pytest_arguments
 from .block import Block
+from .comparisons import Comparisons
+from .patches import install
 from .records import Outcome
 from .request import BadRequest, Request, read_request
 from .seeding import Seeding
@@ -47,21 +49,21 @@ def run_block(request: Request) -> None:
     sys.dont_write_bytecode = True
     os.chdir(request.root)
     sys.path[:0] = [folder for folder in request.python_path if folder not in sys.path]
-    block = Block(request, RecordFile(request.records / "records.jsonl"), Seeding())
+    seeding, comparisons = Seeding(), Comparisons()
+    install(comparisons, seeding.loaded)
+    block = Block(request, RecordFile(request.records / "records.jsonl"), seeding, comparisons)
     if not request.test_file.is_file():
         block.write_cell()
         nearest = sorted(path.name for path in request.test_file.parent.glob("*test*.py"))[:8]
         message = f"no such file: {request.test_file.name}"
         block.write_missing("file", Outcome.TEST_MISSING, message, nearest=nearest)
-        return block.write_end()
+        return
     echo = _Echo(sys.stderr)
     with contextlib.redirect_stderr(echo):
         pytest.main(pytest_arguments(request), plugins=[block])
     if not block.began:
         block.write_cell()
         block.write_missing("configuration", Outcome.FAILED_OTHERWISE, echo.text)
-        block.write_end()
-    return None
 
 
 def main(arguments: List[str]) -> int:

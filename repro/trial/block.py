@@ -3,33 +3,40 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 import pytest
 
 from . import environment, selection
-from .classify import classify, is_sticky, text_of
-from .protocol import Protocol, Ran
+from .classify import classify, text_of
+from .comparisons import Comparisons
+from .protocol import Protocol
 from .records import SCHEMA, Event, Outcome
 from .request import Request
 from .seeding import Seeding
 from .signature import Places, signature
+from .trials import Trials
 from .writer import RecordFile, clean
 
-_MESSAGE, _OUTPUT, _PROPERTIES = 4000, 4096, 32
+_ABSENT = {
+    "absent": "the file has no test {!r}",
+    "ambiguous": "{!r} has several parametrizations, each of which is a test of its own",
+}
+_MESSAGE = 4000
 
 
 class Block:
     """A pytest plugin that takes the place of pytest's loop over all tests."""
 
-    def __init__(self, request: Request, records: RecordFile, seeding: Seeding) -> None:
+    def __init__(
+        self, request: Request, records: RecordFile, seeding: Seeding, comparisons: Comparisons
+    ) -> None:
         self._request = request
         self._records = records
         self._seeding = seeding
+        self._comparisons = comparisons
         self._places = Places(request.test_file, request.root)
         self._collection: Optional[Tuple[Outcome, str, str]] = None
-        self._counts: Counter[str] = Counter()
         self.began = False
 
     @pytest.hookimpl(tryfirst=True)
@@ -59,6 +66,7 @@ class Block:
         elif self._request.list_only:
             ids = selection.matching_glob(self._request.test, list(items))
             self._records.write(Event.TESTS, test=self._request.test, ids=ids)
+            self._records.write(Event.BLOCK_END, counts={}, complete=True, reason="", time=time.time())
         else:
             self._run_named(items, session)
         return True
@@ -79,7 +87,7 @@ class Block:
         )
 
     def write_missing(self, reason: str, outcome: Outcome, message: str, **fields: Any) -> None:
-        """Write why no trial could run.
+        """Write why no trial could run; the last line of such a block.
 
         Args:
             reason: "absent", "ambiguous", "file", "collection" or "configuration".
@@ -87,7 +95,6 @@ class Block:
             message: what pytest said.
             fields: `nearest` or `exception`.
         """
-        self._counts[outcome.value] += 1
         fields.setdefault("nearest", [])
         self._records.write(
             Event.MISSING,
@@ -98,55 +105,16 @@ class Block:
             **fields,
         )
 
-    def write_end(self, reason: str = "") -> None:
-        """Write the last line; `reason` says why trials that were asked for did not run."""
-        self._records.write(
-            Event.BLOCK_END, counts=dict(self._counts), complete=not reason, reason=reason, time=time.time()
-        )
-
     def _run_named(self, items: Dict[str, pytest.Item], session: pytest.Session) -> None:
         name = self._request.test
         found = selection.matching(name, list(items))
         if len(found) != 1:
             reason = "ambiguous" if found else "absent"
             close = selection.nearest(name, found or list(items))
-            self.write_missing(reason, Outcome.TEST_MISSING, f"{reason}: {name}", nearest=close)
-            return self.write_end()
+            return self.write_missing(
+                reason, Outcome.TEST_MISSING, _ABSENT[reason].format(name), nearest=close
+            )
         protocol = Protocol(items[found[0]])
         session.config.pluginmanager.register(protocol)
-        return self._run_trials(protocol)
-
-    def _run_trials(self, protocol: Protocol) -> None:
-        for trial, seed in enumerate(self._request.seeds, start=self._request.first_trial):
-            self._records.write(Event.START, trial=trial, seed=seed, time=time.time())
-            began = time.perf_counter()
-            self._seeding.seed(seed)
-            ran = protocol.run()
-            end = self._end(ran)
-            self._counts[end["outcome"]] += 1
-            total = time.perf_counter() - began
-            self._records.write(Event.END, trial=trial, seed=seed, total=total, **end)
-            if ran.error is not None and is_sticky(ran.error):
-                return self.write_end("the CUDA context of this process is lost")
-        return self.write_end()
-
-    def _end(self, ran: Ran) -> Dict[str, Any]:
-        """The fields of an `end` line."""
-        end: Dict[str, Any] = {"outcome": Outcome.PASSED.value, "duration": ran.duration}
-        if ran.error is not None:
-            signed = {"place": ran.place, **signature(ran.error, self._places, None)}
-            outcome = classify(ran.error, ran.place, signed, self._request.target)
-            end.update(outcome=outcome.value, signature=signed, message=clean(text_of(ran.error), _MESSAGE))
-            if ran.output:
-                end["output"] = clean(ran.output, _OUTPUT, keep_end=True)
-        if ran.properties:
-            end["properties"] = _bounded(ran.properties)
-        return end
-
-
-def _bounded(properties: List[Tuple[str, Any]]) -> Dict[str, Any]:
-    plain = (bool, int, float, type(None))
-    return {
-        clean(str(name), 100): value if isinstance(value, plain) else clean(str(value), 500)
-        for name, value in properties[:_PROPERTIES]
-    }
+        trials = Trials(self._request, self._records, self._seeding, self._comparisons, self._places)
+        return trials.run(protocol)

@@ -27,8 +27,8 @@ _MEMORY = re.compile(
     r"CUDA out of memory|CUDA error: out of memory|CUBLAS_STATUS_ALLOC_FAILED", re.IGNORECASE
 )
 _LOST = re.compile(
-    r"no CUDA-capable device|GPU is lost|fallen off the bus|uncorrectable ECC|CUDA driver initialization failed"
-    r"|CUDA-capable device\(s\) is/are busy"
+    r"no CUDA-capable device|GPU is lost|fallen off the bus|uncorrectable ECC"
+    r"|CUDA driver initialization failed|CUDA-capable device\(s\) is/are busy"
 )
 _STICKY = re.compile(
     r"illegal memory access|device-side assert|unspecified launch failure|misaligned address"

@@ -7,7 +7,7 @@ A block file holds one JSON object a line. Its events, in the order they come:
 ``end``       a trial ended, with its outcome; a trial that started and has no end died
 ``rerun``     a failing seed begins to run again so that its inputs are kept; not a trial
 ``inputs``    the random inputs of a failing trial were kept as bits, or why not
-``missing``   no trial could run: the test is not there (with the nearest names that are), or its file fails
+``missing``   in place of trials and the end: the test is not there, or its file cannot be imported
 ``tests``     the ids that match, where the request asked for a list
 ``block_end`` the block ran through, or stopped itself and says why
 """

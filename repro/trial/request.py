@@ -19,7 +19,7 @@ class Target:
     """The signature of the failure that is looked for.
 
     Args:
-        exception: class name, bare or dotted; subclasses count, and `pytest.fail` counts as an AssertionError.
+        exception: class name, bare or dotted; subclasses count, and `pytest.fail` is an AssertionError.
         comparison: index of the comparison that must have failed, or None for any.
         function: function of the test file that must have failed, or "" for any.
         message: regular expression that must be found in the message, or "" for any.

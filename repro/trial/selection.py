@@ -10,7 +10,7 @@ _NEAREST = 8
 
 
 def short_id(node_id: str) -> str:
-    """What stands after the file in a pytest id: `tests/test_a.py::TestB::test_c[d]` to `TestB::test_c[d]`."""
+    """What stands after the file in a pytest id, such as `TestB::test_c[d]`."""
     match = re.match(r"[^\[]*?\.py::", node_id)
     return node_id[match.end() :] if match else node_id
 

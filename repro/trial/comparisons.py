@@ -1,0 +1,130 @@
+"""Measures the comparisons of a running trial, passed or not, without a trace in the test."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from dataclasses import dataclass, field
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+
+_MOST = 200
+_OWN = os.path.dirname(__file__)  # noqa: PTH120 - called once, compared with code objects' raw file names
+_LIBRARIES = tuple(f"{os.sep}{name}{os.sep}" for name in ("torch", "numpy", "unittest", "_pytest"))
+
+Measure = Callable[[Mapping[str, Any], bool], List[Dict[str, Any]]]
+"""Takes the arguments by name and whether the comparison passed; gives one record per pair compared."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A function that compares.
+
+    Args:
+        name: how records call it.
+        parameters: names of its positional parameters.
+        defaults: the defaults that the measure needs.
+        measure: what measures a call.
+        predicate: whether it returns its verdict instead of raising.
+    """
+
+    name: str
+    parameters: Tuple[str, ...]
+    measure: Measure
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    predicate: bool = False
+
+
+class Comparisons:
+    """The comparisons of the trial that runs; at most `_MOST` are measured, the rest are counted."""
+
+    def __init__(self) -> None:
+        self._records: Optional[List[Dict[str, Any]]] = None
+        self._count = 0
+        self._failed: Optional[Tuple[int, Optional[BaseException]]] = None
+        self._inside = False
+
+    def begin(self) -> None:
+        """Measure from now on; a trial begins."""
+        self._records, self._count, self._failed = [], 0, None
+
+    def end(self) -> List[Dict[str, Any]]:
+        """Stop measuring, and what was measured since `begin`."""
+        records, self._records = self._records or [], None
+        if self._count > _MOST:
+            records.append({"index": self._count - 1, "left_out": self._count - _MOST})
+        return records
+
+    def culprit(self, error: BaseException) -> Optional[int]:
+        """Index of the comparison that `error` came from, or None.
+
+        A predicate such as `torch.allclose` raises nothing itself: an AssertionError that follows its
+        False, with no other comparison in between, is laid to it.
+        """
+        if self._failed is None:
+            return None
+        index, raised = self._failed
+        self._failed = None  # the exception's frames may hold tensors
+        if raised is None:
+            return index if isinstance(error, AssertionError) and index == self._count - 1 else None
+        return index if raised in (error, error.__cause__, error.__context__) else None
+
+    def wrap(self, original: Callable[..., Any], compared: Compared) -> Callable[..., Any]:
+        """The function, measured."""
+
+        @functools.wraps(original)
+        def measured(*args: Any, **kwargs: Any) -> Any:
+            __tracebackhide__ = True
+            if self._records is None or self._inside:
+                return original(*args, **kwargs)
+            error: Optional[BaseException] = None
+            result = None
+            self._inside = True
+            try:
+                result = original(*args, **kwargs)
+            except Exception as raised:
+                error = raised
+                raise
+            finally:
+                passed = error is None and (not compared.predicate or bool(result))
+                self._note(compared, args, kwargs, passed, error)
+                self._inside = False
+                del error
+            return result
+
+        return measured
+
+    def _note(
+        self,
+        compared: Compared,
+        args: Tuple[Any, ...],
+        kwargs: Dict[str, Any],
+        passed: bool,
+        error: Optional[BaseException],
+    ) -> None:
+        index, self._count = self._count, self._count + 1
+        if not passed:
+            self._failed = (index, error)
+        if self._records is None or index >= _MOST:
+            return
+        common = {"index": index, "function": compared.name, "where": _where(), "passed": passed}
+        try:
+            bound = {**compared.defaults, **dict(zip(compared.parameters, args)), **kwargs}  # noqa: B905
+            pairs = compared.measure(bound, passed)
+        except Exception as failure:  # a measurement never becomes the test's outcome
+            pairs = [{"unmeasured": f"{type(failure).__name__}: {failure}"[:200]}]
+        self._records.extend({**common, **pair} for pair in pairs[:_MOST])
+
+
+def _where() -> str:
+    """File, function and line of the nearest caller that is no library."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        code = frame.f_code
+        if not code.co_filename.startswith(_OWN) and not any(one in code.co_filename for one in _LIBRARIES):
+            file = code.co_filename.rsplit(os.sep, 1)[-1]
+            return f"{file}:{code.co_name}:{frame.f_lineno}"
+        if frame.f_back is None:
+            break
+        frame = frame.f_back
+    return ""

@@ -1,0 +1,122 @@
+"""The trials of a block: one line before each, one after, and what failing ones drew."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections import Counter
+from typing import Any, Dict, List, Optional, Tuple
+
+from .classify import classify, is_sticky, text_of
+from .comparisons import Comparisons
+from .inputs import Keeper, Replay, mismatches
+from .protocol import Protocol, Ran
+from .records import Event, Outcome
+from .request import Request
+from .seeding import Seeding
+from .signature import Places, signature
+from .writer import RecordFile, clean
+
+_MESSAGE, _OUTPUT, _PROPERTIES = 4000, 4096, 32
+
+Compared = List[Dict[str, Any]]
+
+
+class Trials:
+    """Runs one test once per seed."""
+
+    def __init__(
+        self,
+        request: Request,
+        records: RecordFile,
+        seeding: Seeding,
+        comparisons: Comparisons,
+        places: Places,
+    ) -> None:
+        self._request = request
+        self._records = records
+        self._seeding = seeding
+        self._comparisons = comparisons
+        self._places = places
+        self._keeper = Keeper(request.records / "inputs", 0 if request.replay else request.keep_inputs)
+        self._replay = Replay(request.replay) if request.replay else None
+        self._counts: Counter[str] = Counter()
+
+    def run(self, protocol: Protocol) -> None:
+        """Run them all; stops early only where no later trial of this process could count."""
+        reason = ""
+        for trial, seed in enumerate(self._request.seeds, start=self._request.first_trial):
+            error = self._trial(protocol, trial, seed)
+            if error is not None and is_sticky(error):
+                reason = "the CUDA context of this process is lost"
+                break
+        counts = dict(self._counts)
+        self._records.write(
+            Event.BLOCK_END, counts=counts, complete=not reason, reason=reason, time=time.time()
+        )
+
+    def _trial(self, protocol: Protocol, trial: int, seed: int) -> Optional[BaseException]:
+        self._records.write(Event.START, trial=trial, seed=seed, time=time.time())
+        began = time.perf_counter()
+        self._seeding.seed(seed)
+        ran, compared = self._run(protocol, self._replay)
+        end = self._end(ran, compared)
+        end["total"] = time.perf_counter() - began
+        self._counts[end["outcome"]] += 1
+        self._records.write(Event.END, trial=trial, seed=seed, time=time.time(), **end)
+        if end["outcome"] == Outcome.FAILED.value and self._keeper.wants(seed):
+            self._keep(protocol, trial, seed, compared)
+        return ran.error
+
+    def _run(self, protocol: Protocol, replay: Optional[Replay]) -> Tuple[Ran, Compared]:
+        self._comparisons.begin()
+        with replay.context() if replay else contextlib.nullcontext():
+            ran = protocol.run()
+        return ran, self._comparisons.end()
+
+    def _keep(self, protocol: Protocol, trial: int, seed: int, compared: Compared) -> None:
+        """Run a failing seed again, under recording. Trials themselves never pay for that."""
+        self._records.write(Event.RERUN, trial=trial, seed=seed, time=time.time())
+        self._seeding.seed(seed)
+        draws, states, context = self._keeper.recording(seed)
+        with context:
+            ran, again = self._run(protocol, None)
+        end = self._end(ran, again)
+        failed = mismatches(compared)
+        self._records.write(
+            Event.INPUTS,
+            trial=trial,
+            seed=seed,
+            **self._keeper.save(seed, draws, states),
+            failed_again=end["outcome"] == Outcome.FAILED.value,
+            same_elements=failed == mismatches(again) if failed else None,
+        )
+
+    def _end(self, ran: Ran, compared: Compared) -> Dict[str, Any]:
+        """The fields of an `end` line."""
+        end: Dict[str, Any] = {"outcome": Outcome.PASSED.value, "duration": ran.duration}
+        if ran.error is not None:
+            end.update(self._failure(ran.error, ran))
+        if compared:
+            end["comparisons"] = compared
+        if ran.properties:
+            end["properties"] = _bounded(ran.properties)
+        if self._replay is not None:
+            end.update(replayed=True, draws_differ=self._replay.draws_differ)
+        return end
+
+    def _failure(self, error: BaseException, ran: Ran) -> Dict[str, Any]:
+        culprit = self._comparisons.culprit(error)
+        signed = {"place": ran.place, **signature(error, self._places, culprit)}
+        outcome = classify(error, ran.place, signed, self._request.target)
+        output = {"output": clean(ran.output, _OUTPUT, keep_end=True)} if ran.output else {}
+        message = clean(text_of(error), _MESSAGE)
+        return {"outcome": outcome.value, "signature": signed, "message": message, **output}
+
+
+def _bounded(properties: List[Tuple[str, Any]]) -> Dict[str, Any]:
+    plain = (bool, int, float, type(None))
+    return {
+        clean(str(name), 100): value if isinstance(value, plain) else clean(str(value), 500)
+        for name, value in properties[:_PROPERTIES]
+    }
