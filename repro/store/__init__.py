@@ -8,6 +8,7 @@
 A block file is the evidence and the ledger its index: deleting the ledger loses nothing.
 """
 
+from repro.store.aside import set_aside
 from repro.store.ledger import Ledger
 from repro.store.model import (
     Build,
@@ -30,4 +31,5 @@ __all__ = [
     "Series",
     "Tally",
     "Trial",
+    "set_aside",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from repro.errors import NotReadyError, ReproError
@@ -140,7 +140,8 @@ def connect(path: Path) -> tuple[sqlite3.Connection, bool]:
         ReproError: it is damaged, no ledger, or made by a newer kit.
     """
     with explained(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(OSError):  # SQLite says in a moment that it cannot open the file
+            path.parent.mkdir(parents=True, exist_ok=True)
         db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
         try:
             check_version(db, path)
