@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from repro.cells import Cell
+from repro.config import Limits as Limits
 
 Say = Callable[[str], None]
 """Takes one line of progress, without its line break."""
@@ -23,26 +24,6 @@ class GpuMode(StrEnum):
     CDI = "cdi"
     DEVICES = "devices"
     NONE = "none"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Limits:
-    """Limits on one trial process.
-
-    Args:
-        memory: bytes; None for no limit.
-        pids: processes and threads.
-        trial_timeout: seconds a trial may take before the process is killed from outside.
-        startup_timeout: seconds until the first trial must have begun (imports, kernel compiles of
-            the collection step).
-        build_timeout: seconds an image or environment may take to build.
-    """
-
-    memory: int | None = 8 * 2**30
-    pids: int = 512
-    trial_timeout: float = 120.0
-    startup_timeout: float = 300.0
-    build_timeout: float = 1800.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +88,7 @@ class Exit:
     """How a process ended.
 
     Args:
-        code: exit status, or None where a signal ended it and the engine cannot tell which.
+        code: exit status, 128 and the signal's number where one ended it; None where nobody can tell.
         signal: number of the signal that ended it, or None.
         out_of_memory: whether the kernel killed it for memory.
         detail: the last lines that the process wrote, for a message.

@@ -1,0 +1,177 @@
+"""One trial in one container: locked down, watched, and removed in every case."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from docker.errors import APIError, NotFound
+from docker.models.containers import Container
+from docker.types import Mount, Ulimit
+
+from repro.cells import Cell
+from repro.engines.base import Exit, Job, Places
+from repro.engines.client import FAILURES
+from repro.engines.environment import command_of, trial_environment
+from repro.engines.gpu import GpuAccess
+from repro.engines.images import PTXAS_HOME
+from repro.engines.packages import PTXAS_INSIDE
+
+NOBODY = 65532
+"""User of a trial where the kit itself runs as root: owns nothing on the host."""
+
+OPEN_FILES = 16384
+TMP_BYTES = 2 * 2**30
+SHARED_MEMORY = 2**30
+OUTPUT_BYTES = 256 * 1024
+DETAIL_LINES = 12
+
+
+def places_inside(job: Job) -> Places:
+    """A job's folders as its container sees them."""
+    test_file = f"/extra/{job.test_file.name}" if job.test_file else None
+    return Places(kit="/kit", subject="/subject", records="/records", cache="/cache", test_file=test_file)
+
+
+def arguments(
+    cell: Cell, job: Job, *, image: str, user: str, gpu: GpuAccess, labels: Mapping[str, str]
+) -> dict[str, Any]:
+    """Arguments of `containers.create`: what a trial may, which is little.
+
+    Everything comes by `mounts`; `volumes` would end in an image made from the container.
+    """
+    places = places_inside(job)
+    environment = trial_environment(cell, job, places, home="/tmp", tmp="/tmp")
+    if cell.ptxas:
+        environment.setdefault("TRITON_PTXAS_PATH", f"{PTXAS_HOME}/{PTXAS_INSIDE}")
+    memory = {} if job.limits.memory is None else {"mem_limit": job.limits.memory}
+    swap = {"memswap_limit": limit for limit in memory.values()}  # the same as memory: no swap
+    return {
+        "image": image,
+        "name": job.name,
+        "command": command_of(job, "python3", places),
+        "working_dir": "/subject",
+        "user": user,
+        "environment": {**environment, **gpu.environment},
+        "labels": dict(labels),
+        "network_mode": "none",
+        "read_only": True,
+        "tmpfs": {"/tmp": f"rw,exec,nosuid,nodev,mode=1777,size={TMP_BYTES}"},
+        "cap_drop": ["ALL"],
+        "security_opt": ["no-new-privileges"],
+        "pids_limit": job.limits.pids,
+        "init": True,
+        "shm_size": SHARED_MEMORY,
+        "ulimits": [
+            Ulimit(name="nofile", soft=OPEN_FILES, hard=OPEN_FILES),
+            Ulimit(name="core", soft=0, hard=0),
+        ],
+        "log_config": {"type": "json-file", "config": {"max-size": "4m", "max-file": "1"}},
+        "mounts": [*_mounts(job, places), *gpu.mounts],
+        "devices": list(gpu.devices),
+        "device_requests": list(gpu.device_requests),
+        **memory,
+        **swap,
+    }
+
+
+def _mounts(job: Job, places: Places) -> list[Mount]:
+    rows: list[tuple[str, Path, bool]] = [
+        (places.kit, job.kit, True),
+        (places.subject, job.subject, True),
+        (places.records, job.records, False),
+        (places.cache, job.cache, False),
+    ]
+    if job.test_file and places.test_file:
+        rows.append((places.test_file, job.test_file, True))
+    return [Mount(inside, str(path.resolve()), type="bind", read_only=ro) for inside, path, ro in rows]
+
+
+def user_for(uid: int, gid: int, *, rootless: bool) -> str:
+    """Who a trial runs as: the caller, or nobody in particular where the caller is root.
+
+    A rootless engine maps its root to the caller, who is the one that can write the records.
+    """
+    if rootless:
+        return "0:0"
+    return f"{NOBODY}:{NOBODY}" if uid == 0 else f"{uid}:{gid}"
+
+
+def open_to(user: str, folders: list[Path]) -> None:
+    """Make folders writable for a trial's user."""
+    uid, gid = (int(part) for part in user.split(":"))
+    for folder in folders:
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.getuid() == 0 and uid != 0:
+            os.chown(folder, uid, gid)
+
+
+class ContainerRun:
+    """A container that was started; see `repro.engines.base.Running`."""
+
+    def __init__(self, container: Container, job: Job) -> None:
+        self._container = container
+        self._job = job
+        self._exit: Exit | None = None
+
+    def poll(self) -> Exit | None:
+        """How it ended, or None while it runs; an engine that is gone is an ending, too."""
+        if self._exit is None:
+            try:
+                state = self._container.client.api.inspect_container(self._container.id)["State"]  # type: ignore[union-attr]
+            except NotFound:
+                self._exit = Exit(code=None, infra="the container was removed while its trial was running")
+            except FAILURES as error:
+                self._exit = Exit(code=None, infra=f"the Docker engine went away: {_short(error)}")
+            else:
+                if not state["Running"] and state["Status"] != "created":
+                    self._exit = self._ended(state)
+        return self._exit
+
+    def kill(self) -> None:
+        """End it, and with it everything that it started."""
+        with suppress(*FAILURES):
+            self._container.kill()
+
+    def __enter__(self) -> ContainerRun:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        remove(self._container)
+
+    def _ended(self, state: Mapping[str, Any]) -> Exit:
+        output = self._output()
+        code = int(state["ExitCode"])
+        out_of_memory = bool(state.get("OOMKilled"))
+        detail = "\n".join(output.rstrip().splitlines()[-DETAIL_LINES:])
+        if state.get("Error"):
+            return Exit(code=None, detail=detail, infra=f"the Docker engine reports: {state['Error']}")
+        number = code - 128 if 128 < code <= 192 else None
+        return Exit(code=code, signal=number, out_of_memory=out_of_memory, detail=detail)
+
+    def _output(self) -> str:
+        """What it wrote; kept beside the records."""
+        try:
+            raw = self._container.logs(tail=4000)[-OUTPUT_BYTES:]
+        except FAILURES:
+            return ""
+        with suppress(OSError):
+            (self._job.records / "output.log").write_bytes(raw)
+        return raw.decode(errors="replace")
+
+
+def remove(container: Container) -> None:
+    """Remove a container, running or not; a container that is gone is fine."""
+    with suppress(*FAILURES):
+        container.remove(force=True, v=True)
+
+
+def _short(error: Exception) -> str:
+    text = error.explanation if isinstance(error, APIError) and error.explanation else str(error)
+    return str(text).strip().splitlines()[0][:300] if str(text).strip() else type(error).__name__
+
+
+explain = _short
