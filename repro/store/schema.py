@@ -100,6 +100,8 @@ def explained(path: Path) -> Iterator[None]:
     """
     try:
         yield
+    except sqlite3.ProgrammingError:
+        raise  # a fault of the kit's, and no reason to distrust the file
     except sqlite3.Error as error:
         raise _explain(path, error) from error
 
@@ -142,7 +144,8 @@ def connect(path: Path) -> tuple[sqlite3.Connection, bool]:
     with explained(path):
         with suppress(OSError):  # SQLite says in a moment that it cannot open the file
             path.parent.mkdir(parents=True, exist_ok=True)
-        db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+        # Threads share the connection; the ledger's lock lets one in at a time.
+        db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         try:
             check_version(db, path)
             db.execute("PRAGMA journal_mode = WAL")

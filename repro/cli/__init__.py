@@ -1,0 +1,84 @@
+"""The `repro` command: parse, call, print; nothing else.
+
+Subcommands are imported when they are used, so that `repro --help` stays quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+import click
+
+from repro import __version__
+from repro.errors import ExitCode, ReproError
+
+COMMANDS = {
+    "plan": "Show the cells, what is left out and why, and how long it would take.",
+    "doctor": "Check this machine: engine, GPU, disk, network, compilers; each with the fix.",
+    "build": "Build the images or environments of the cells, and run nothing.",
+    "matrix": "Run the target test over many seeds in every cell; end with a table of failure rates.",
+    "status": "Show what the ledger holds, and what a run left behind.",
+}
+"""Every subcommand with its one line of help; `repro.cli.NAME` holds its code."""
+
+
+class _Commands(click.Group):
+    """A group that imports a subcommand's module when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command = getattr(importlib.import_module(f"repro.cli.{cmd_name}"), cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="repro")
+def cli() -> None:
+    """Where, since when and why a GPU kernel's test fails now and then."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code.
+
+    Raises:
+        ReproError, click.ClickException, KeyboardInterrupt: as they come; `main` turns them into text.
+    """
+    result = cli.main(args=list(arguments), prog_name="repro", standalone_mode=False)
+    return int(result or ExitCode.DONE)
+
+
+def main() -> None:
+    """The console script: catch, print, exit."""
+    sys.exit(_guarded(sys.argv[1:]))
+
+
+def _guarded(arguments: Sequence[str]) -> int:
+    from repro import ui
+
+    try:
+        return run(arguments)
+    except ReproError as error:
+        ui.print_error(error)
+        return error.exit_code
+    except click.ClickException as error:
+        error.show()
+        return ExitCode.USAGE
+    except (KeyboardInterrupt, click.Abort):
+        ui.say("interrupted; everything that had finished is kept, and the same command goes on from there")
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        return ui.close_broken_pipe()
+    except Exception:
+        ui.print_bug(arguments)
+        return ExitCode.BUG

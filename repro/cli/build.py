@@ -1,0 +1,58 @@
+"""`repro build`: make the cells, run nothing."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import click
+
+from repro import ui
+from repro.cells import Cell
+from repro.cli.options import engine_options, matrix_options, subject_options
+from repro.cli.workspace import only_run, open_workspace
+from repro.errors import BuildError, ExitCode
+from repro.matrix import BUILDERS
+from repro.run import Runner, Target
+
+
+@click.command()
+@matrix_options
+@engine_options
+@subject_options
+def build(
+    matrix_file: Path,
+    profile: str | None,
+    only: tuple[str, ...],
+    state: Path,
+    engine: str,
+    gpu: str,
+    subject: str | None,
+    test: str | None,
+    test_file: str | None,
+) -> int:
+    """Build the images or environments of the cells, and run nothing."""
+    workspace = open_workspace(matrix_file, profile=profile, only=only, state=state, engine=engine, gpu=gpu)
+    tested = workspace.subject(subject, test, test_file)
+    with only_run(workspace.state), workspace.ledger() as ledger:
+        runner = Runner(
+            engine=workspace.engine(),
+            ledger=ledger,
+            state=workspace.state,
+            limits=workspace.limits,
+            say=ui.say,
+        )
+
+        def make(cell: Cell) -> tuple[str, str]:
+            try:
+                prepared = runner.prepare(Target(cell=cell, subject=tested))
+            except BuildError as error:
+                ui.print_error(error)
+                return "failed", error.what
+            return ("built" if prepared.built else "present"), ui.duration(prepared.seconds)
+
+        with ThreadPoolExecutor(BUILDERS) as pool:
+            made = list(pool.map(make, workspace.cells))
+    rows = [(ui.cell_name(cell), *result) for cell, result in zip(workspace.cells, made, strict=True)]
+    ui.print_table(("cell", "image", "time or cause"), rows)
+    return ExitCode.BUILD_FAILED if any(result == "failed" for result, _ in made) else ExitCode.DONE

@@ -1,0 +1,188 @@
+"""`repro matrix`: the main job."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from repro import ui
+from repro.board import COLUMNS, Board, open_board, row
+from repro.cli.options import engine_options, json_option, matrix_options, subject_options, trial_options
+from repro.cli.workspace import Workspace, only_run, open_workspace
+from repro.engines import describe, gpu_model
+from repro.errors import ExitCode
+from repro.matrix import CellResult, Goal, MatrixRun, Phase
+from repro.run import Runner
+from repro.stats import Stopping
+from repro.store import Ledger, set_aside
+from repro.subject import Subject
+from repro.trial.records import Mode
+
+
+@click.command()
+@matrix_options
+@engine_options
+@subject_options
+@trial_options
+@json_option
+def matrix(
+    matrix_file: Path,
+    profile: str | None,
+    only: tuple[str, ...],
+    state: Path,
+    engine: str,
+    gpu: str,
+    subject: str | None,
+    test: str | None,
+    test_file: str | None,
+    trials: int | None,
+    half_width: float | None,
+    mode: str,
+    first_seed: int,
+    jobs: int | None,
+    fresh: bool,
+    as_json: bool,
+) -> int:
+    """Run the target test over many seeds in every cell; end with a table of failure rates.
+
+    Goes on where an earlier run stopped. One broken cell never stops the others.
+    """
+    workspace = open_workspace(matrix_file, profile=profile, only=only, state=state, engine=engine, gpu=gpu)
+    tested = workspace.subject(subject, test, test_file)
+    goal = _goal(workspace, trials, half_width, Mode(mode), first_seed)
+    with only_run(workspace.state):
+        if fresh:
+            _set_aside(workspace, tested, goal.mode)
+        with workspace.ledger() as ledger, open_board(workspace.cells) as board:
+            results = _run(workspace, tested, goal, ledger, board, jobs)
+    if as_json:
+        click.echo(json.dumps(_as_json(workspace, tested, goal, results), indent=2))
+    else:
+        _print(workspace, tested, goal, results)
+    return _exit_code(results)
+
+
+def _goal(
+    workspace: Workspace, trials: int | None, half_width: float | None, mode: Mode, first_seed: int
+) -> Goal:
+    asked = workspace.profile.trials
+    width = asked.half_width if half_width is None else half_width or None
+    stopping = Stopping(most=trials or asked.count, half_width=width, confidence=asked.confidence)
+    return Goal(stopping=stopping, mode=mode, first_seed=first_seed, block=asked.block)
+
+
+def _set_aside(workspace: Workspace, subject: Subject, mode: Mode) -> None:
+    cells = {cell.id for cell in workspace.cells}
+    path = workspace.state / "ledger.sqlite"
+    home = set_aside(path, cells=cells, revision=subject.revision, test=subject.test, mode=mode)
+    if home is not None:
+        ui.say(f"earlier trials are set aside in {ui.display_path(home)}")
+
+
+def _run(
+    workspace: Workspace, subject: Subject, goal: Goal, ledger: Ledger, board: Board, jobs: int | None
+) -> list[CellResult]:
+    engine = workspace.engine()
+    ui.say(f"{subject.test} of {subject.origin} at {subject.revision[:20]}; {describe(engine)}")
+    runner = Runner(
+        engine=engine, ledger=ledger, state=workspace.state, limits=workspace.limits, say=board.say
+    )
+    runner.recover()
+    gpus = workspace.gpus()
+    run = MatrixRun(
+        runner=runner,
+        subject=subject,
+        goal=goal,
+        report=board,
+        gpus=gpus,
+        gpu_model=gpu_model() if gpus else "",
+        jobs=jobs or workspace.workers(),
+    )
+    return run.run(workspace.cells)
+
+
+# Results ---------------------------------------------------------------------------------------------------
+
+
+def _print(workspace: Workspace, subject: Subject, goal: Goal, results: Sequence[CellResult]) -> None:
+    stopping = goal.stopping
+    title = f"{subject.test}, {goal.mode.value}, {100 * stopping.confidence:g} % intervals"
+    if stopping.half_width is not None:
+        title += f", stopped at ±{ui.percent(stopping.half_width)}"
+    columns = [column for column in COLUMNS if column != "left>"]
+    rows = [
+        [value for name, value in zip(COLUMNS, row(result), strict=True) if name != "left>"]
+        for result in results
+    ]
+    ui.print_table(columns, rows, title=title)
+    if workspace.expansion.excluded:
+        left_out = [(each.cell.id, each.reason) for each in workspace.expansion.excluded]
+        ui.print_table(("left out", "why"), left_out)
+    for note in _notes(results):
+        click.echo(note)
+    click.echo(f"next: {_next_step(results)}")
+
+
+def _notes(results: Sequence[CellResult]) -> list[str]:
+    """What a reader of the table must know."""
+    notes = []
+    if any(result.cell.crossed for result in results):
+        notes.append("× a crossed cell: its Triton or ptxas is not the one that this torch was released with")
+    if any(not result.cell.on_gpu for result in results):
+        notes.append(
+            "cpu cells ran without a GPU, kernels under Triton's interpreter, shapes scaled down:"
+            " their rates say nothing about a GPU"
+        )
+    return notes
+
+
+def _next_step(results: Sequence[CellResult]) -> str:
+    """The command that helps most after these results."""
+    broken = [result for result in results if result.phase is Phase.BROKEN]
+    failing = [result for result in results if result.rate.failed]
+    if broken:
+        return f"`repro doctor`, and .repro/logs for {broken[0].cell.id}; the same command tries it again"
+    if failing:
+        return (
+            "`repro status` lists the failing seeds; `repro matrix --mode fresh` gives each its own process"
+        )
+    if all(not result.cell.on_gpu for result in results):
+        return "run it on a machine with a GPU; `repro doctor` says what this one lacks"
+    return "more trials: `repro matrix --trials 1000 --half-width 0.01`"
+
+
+def _as_json(
+    workspace: Workspace, subject: Subject, goal: Goal, results: Sequence[CellResult]
+) -> dict[str, object]:
+    return {
+        "profile": workspace.profile.name,
+        "subject": {"origin": subject.origin, "revision": subject.revision, "test": subject.test},
+        "mode": goal.mode.value,
+        "cells": [_cell_json(result) for result in results],
+        "excluded": [{"id": each.cell.id, "reason": each.reason} for each in workspace.expansion.excluded],
+        "next": _next_step(results),
+    }
+
+
+def _cell_json(result: CellResult) -> dict[str, object]:
+    return {
+        "id": result.cell.id,
+        "crossed": result.cell.crossed,
+        "gpu": result.gpu or None,
+        "state": result.phase.value,
+        "rate": result.rate.to_json(),
+        "interval": result.rate.method.value,
+        "others": {outcome.value: count for outcome, count in sorted(result.others.items())},
+        "note": result.note,
+        "seconds": round(result.seconds, 2),
+    }
+
+
+def _exit_code(results: Sequence[CellResult]) -> int:
+    """Done, unless no cell could be tried at all."""
+    if all(result.phase is Phase.BROKEN for result in results):
+        return ExitCode.BUILD_FAILED
+    return ExitCode.DONE

@@ -1,0 +1,74 @@
+"""Options that several subcommands share, under one name and with one meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from repro.engines.base import GpuMode
+from repro.trial.records import Mode
+
+_Function = TypeVar("_Function", bound=Callable[..., object])
+
+
+def _together(*options: Callable[[_Function], _Function]) -> Callable[[_Function], _Function]:
+    def decorate(function: _Function) -> _Function:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+matrix_options = _together(
+    click.option(
+        "--matrix", "matrix_file", type=click.Path(path_type=Path), default=Path("matrix.yaml"),
+        show_default=True, help="The matrix to read.",
+    ),
+    click.option("--profile", help="Profile of the matrix. [default: gpu where a GPU is, else cpu]"),
+    click.option("--only", multiple=True, metavar="GLOB", help="Only cells whose id matches; repeatable."),
+    click.option(
+        "--state", type=click.Path(path_type=Path, file_okay=False), default=Path(".repro"),
+        show_default=True, help="Folder for the ledger, the evidence and the environments.",
+    ),
+)  # fmt: skip
+
+engine_options = _together(
+    click.option(
+        "--engine", type=click.Choice(["auto", "docker", "venv", "host"]), default="auto",
+        show_default=True, help="Where cells run.",
+    ),
+    click.option(
+        "--gpu", type=click.Choice([mode.value for mode in GpuMode]), default=GpuMode.AUTO.value,
+        show_default=True, help="How a GPU gets into a container.",
+    ),
+)  # fmt: skip
+
+subject_options = _together(
+    click.option("--subject", metavar="PATH_OR_URL[@REV]", help="Code under test, instead of the matrix's."),
+    click.option("--test", "test", metavar="NAME", help="Target test, such as 'test_backward[float32]'."),
+    click.option(
+        "--test-file", metavar="PATH",
+        help="File that holds it: in the subject, or a file of your own outside it.",
+    ),
+)  # fmt: skip
+
+trial_options = _together(
+    click.option("--trials", type=click.IntRange(min=1), help="Trials in each cell, at most."),
+    click.option(
+        "--half-width", type=click.FloatRange(min=0, max=0.5),
+        help="Stop a cell early, once its interval is this narrow to each side; 0 runs every trial.",
+    ),
+    click.option(
+        "--mode", type=click.Choice([mode.value for mode in Mode]), default=Mode.SEEDS.value,
+        show_default=True, help="seeds: many a process; fresh: one each; repeat: one seed over and over.",
+    ),
+    click.option("--first-seed", type=click.IntRange(min=0), default=0, help="First seed. [default: 0]"),
+    click.option("--jobs", type=click.IntRange(min=1), help="Cells at a time. [default: GPUs, or cores]"),
+    click.option("--fresh", is_flag=True, help="Leave earlier trials aside and begin anew."),
+)  # fmt: skip
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")

@@ -1,0 +1,83 @@
+"""`repro plan`: what a run would do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from repro import ui
+from repro.cli.options import engine_options, json_option, matrix_options, subject_options, trial_options
+from repro.cli.workspace import Workspace, open_workspace
+from repro.plan import Plan, Row
+from repro.plan import plan as lay_out
+from repro.subject import Subject
+from repro.trial.records import Mode
+
+
+@click.command()
+@matrix_options
+@engine_options
+@subject_options
+@trial_options
+@json_option
+def plan(
+    matrix_file: Path,
+    profile: str | None,
+    only: tuple[str, ...],
+    state: Path,
+    engine: str,
+    gpu: str,
+    subject: str | None,
+    test: str | None,
+    test_file: str | None,
+    trials: int | None,
+    mode: str,
+    as_json: bool,
+    **_: object,
+) -> None:
+    """Show the cells, what is left out and why, and how long a run would take."""
+    workspace = open_workspace(matrix_file, profile=profile, only=only, state=state, engine=engine, gpu=gpu)
+    tested = workspace.subject(subject, test, test_file)
+    drawn = _lay_out(workspace, tested, trials or workspace.profile.trials.count, Mode(mode))
+    if as_json:
+        click.echo(json.dumps({"profile": workspace.profile.name, **drawn.to_json()}, indent=2))
+    else:
+        _print(workspace, drawn)
+
+
+def _lay_out(workspace: Workspace, subject: Subject, trials: int, mode: Mode) -> Plan:
+    engine = workspace.engine()
+    with workspace.ledger() as ledger:
+        tallies = ledger.tallies(revision=subject.revision, test=subject.test, mode=mode)
+        history = ledger.seconds_per_trial()
+    return lay_out(
+        workspace.expansion,
+        present=lambda cell: engine.present(cell, subject.requirements),
+        trials=trials,
+        done={tally.series.cell: tally.n for tally in tallies},
+        history=history,
+        workers=workspace.workers(),
+    )
+
+
+def _print(workspace: Workspace, drawn: Plan) -> None:
+    title = f"profile {workspace.profile.name}, {len(drawn.rows)} cells"
+    ui.print_table(
+        ("cell", "image", "trials>", "minutes>", "why"), [_row(row) for row in drawn.rows], title=title
+    )
+    if drawn.excluded:
+        left_out = [(each.cell.id, each.reason) for each in drawn.excluded]
+        ui.print_table(("left out", "why"), left_out)
+    click.echo(
+        f"{drawn.builds} to build, {drawn.trials} trials, about {ui.duration(60 * drawn.minutes)}"
+        f" with {ui.count(drawn.workers, 'cell')} at a time; next: repro matrix"
+    )
+
+
+def _row(row: Row) -> tuple[str, ...]:
+    done = f"{row.done} of {row.wanted} done" if row.done else str(row.wanted)
+    minutes = f"{row.minutes:.1f}" if row.measured else f"~{row.minutes:.1f}"
+    name = ui.cell_name(row.cell)
+    return name, "present" if row.present else "to build", done, minutes, row.reason

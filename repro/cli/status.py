@@ -1,0 +1,76 @@
+"""`repro status`: what the ledger holds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from repro import ui
+from repro.cli.options import json_option
+from repro.errors import UsageError
+from repro.stats import wilson
+from repro.store import Ledger, Tally
+
+COLUMNS = ("cell", "revision", "test", "mode", "gpu", "failed/trials>", "interval", "others", "failing seeds")
+
+
+@click.command()
+@click.option(
+    "--state", type=click.Path(path_type=Path, file_okay=False), default=Path(".repro"), show_default=True,
+    help="Folder of the ledger.",
+)  # fmt: skip
+@json_option
+def status(state: Path, as_json: bool) -> None:
+    """Show what the ledger holds, series by series, with the seeds that failed."""
+    path = state / "ledger.sqlite"
+    if not path.exists() and not (state / "blocks").exists():
+        raise UsageError(f"there is no ledger in {state}", next_step="repro matrix")
+    with Ledger.open(path) as ledger:
+        ledger.catch_up()
+        rows = [(tally, ledger.failing_seeds(tally.series)) for tally in ledger.tallies()]
+    if as_json:
+        click.echo(json.dumps([_as_json(tally, seeds) for tally, seeds in rows], indent=2))
+        return
+    columns = (
+        "cell",
+        "revision",
+        "test",
+        "mode",
+        "gpu",
+        "failed/trials>",
+        "interval",
+        "other outcomes",
+        "failing seeds",
+    )
+    ui.print_table(columns, [_row(tally, seeds) for tally, seeds in rows])
+
+
+def _row(tally: Tally, seeds: list[int]) -> tuple[str, ...]:
+    series, rate = tally.series, wilson(tally.failed, tally.n)
+    return (
+        series.cell,
+        series.revision[:20],
+        series.test,
+        series.mode.value,
+        series.gpu or "-",
+        f"{tally.failed}/{tally.n}",
+        f"{ui.percent(rate.low)} to {ui.percent(rate.high)}" if tally.n else "-",
+        ui.outcomes(tally.others),
+        " ".join(map(str, seeds[:8])) + (" ..." if len(seeds) > 8 else ""),
+    )
+
+
+def _as_json(tally: Tally, seeds: list[int]) -> dict[str, object]:
+    series = tally.series
+    return {
+        "cell": series.cell,
+        "revision": series.revision,
+        "test": series.test,
+        "mode": series.mode.value,
+        "gpu": series.gpu or None,
+        "rate": wilson(tally.failed, tally.n).to_json(),
+        "others": {outcome.value: number for outcome, number in sorted(tally.others.items())},
+        "failing_seeds": seeds,
+    }

@@ -1,0 +1,146 @@
+"""From options to the parts that a command works with: matrix, cells, subject, engine, ledger."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from repro.cells import Cell, Excluded, Expansion, expand, select
+from repro.config import Limits, Matrix, Profile, load
+from repro.engines import create, gpu_count, has_gpu
+from repro.engines.base import Engine, GpuMode
+from repro.errors import NotReadyError
+from repro.store import Ledger
+from repro.subject import Subject, override, resolve
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workspace:
+    """What every command starts from.
+
+    Args:
+        matrix: as loaded.
+        profile: the one that runs.
+        expansion: its cells, those of `--only` alone.
+        state: folder for ledger and evidence.
+        engine_name: as asked for.
+        gpu: as asked for.
+    """
+
+    matrix: Matrix
+    profile: Profile
+    expansion: Expansion
+    state: Path
+    engine_name: str = "auto"
+    gpu: GpuMode = GpuMode.AUTO
+
+    @property
+    def cells(self) -> Sequence[Cell]:
+        """The cells that run."""
+        return self.expansion.cells
+
+    @property
+    def limits(self) -> Limits:
+        """On every trial process and build."""
+        return self.matrix.limits
+
+    def engine(self) -> Engine:
+        """The engine that was asked for, or the best one that answers.
+
+        Raises:
+            NotReadyError: the engine that was asked for by name does not answer.
+        """
+        return create(self.engine_name, state=self.state, gpu=self.gpu)
+
+    def gpus(self) -> list[int]:
+        """Indexes of the GPUs to use; none where no cell needs one."""
+        wanted = self.gpu is not GpuMode.NONE and any(cell.on_gpu for cell in self.cells)
+        return list(range(gpu_count())) if wanted else []
+
+    def workers(self) -> int:
+        """Cells that run at a time: one a GPU, or one a core."""
+        return len(self.gpus()) or os.cpu_count() or 1
+
+    def subject(self, location: str | None, test: str | None, test_file: str | None) -> Subject:
+        """The code under test, copied.
+
+        Raises:
+            UsageError: folder, revision, file or test is not there.
+        """
+        spec = override(self.matrix.subject, location=location, test=test)
+        return resolve(spec, state=self.state, test_file=test_file)
+
+    def ledger(self) -> Ledger:
+        """The ledger of the state folder, made if need be."""
+        self.state.mkdir(parents=True, exist_ok=True)
+        return Ledger.open(self.state / "ledger.sqlite")
+
+
+def open_workspace(
+    matrix_file: Path,
+    *,
+    profile: str | None,
+    only: Sequence[str],
+    state: Path,
+    engine: str = "auto",
+    gpu: str = GpuMode.AUTO.value,
+) -> Workspace:
+    """Read the matrix and choose its profile and cells.
+
+    Raises:
+        UsageError: mistakes in matrix.yaml, an unknown profile, a glob that matches nothing.
+    """
+    matrix = load(matrix_file)
+    mode = GpuMode(gpu)
+    name = profile or matrix.default_profile(gpu=mode is not GpuMode.NONE and has_gpu()).name
+    expansion = expand(matrix, name)
+    if engine == "host":
+        expansion = _here(expansion)
+    cells = select(expansion.cells, only)
+    chosen = Expansion(cells=cells, excluded=expansion.excluded, reasons=expansion.reasons)
+    return Workspace(
+        matrix=matrix,
+        profile=matrix.profiles[name],
+        expansion=chosen,
+        state=state.absolute(),
+        engine_name=engine,
+        gpu=mode,
+    )
+
+
+def _here(expansion: Expansion) -> Expansion:
+    """The one cell that this interpreter is; the host engine can run no other."""
+    from repro.engines.host import host_cell
+
+    here = host_cell()
+    reason = f"the host engine has one cell, what its interpreter holds: {here.id}"
+    others = [Excluded(cell=cell, reason=reason) for cell in expansion.cells if cell.id != here.id]
+    return Expansion(cells=(here,), excluded=(*expansion.excluded, *others))
+
+
+@contextmanager
+def only_run(state: Path) -> Iterator[None]:
+    """Hold the state folder for one run; others may still read it.
+
+    Raises:
+        NotReadyError: another run holds it.
+    """
+    state.mkdir(parents=True, exist_ok=True)
+    with (state / "lock").open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.seek(0)
+            raise NotReadyError(
+                f"another run works in {state.name} (process {file.read().strip() or 'unknown'})",
+                why="two runs would try the same seeds twice",
+                next_step="wait for it (`repro status` shows how far it is), or take another: --state DIR",
+            ) from None
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield

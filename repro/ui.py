@@ -1,0 +1,113 @@
+"""What a person sees: errors, tables, progress. Results go to stdout, everything else to stderr."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from repro.errors import ExitCode, ReproError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from repro.cells import Cell
+    from repro.trial.records import Outcome
+
+
+def say(line: str) -> None:
+    """Print one line of progress to stderr."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def print_error(error: ReproError) -> None:
+    """What happened, why as a rule, and the next command."""
+    say(f"error: {error.what}")
+    if error.why:
+        say(f"  why:  {error.why}")
+    if error.next_step:
+        say(f"  next: {error.next_step}")
+
+
+def print_bug(arguments: Sequence[str]) -> None:
+    """A fault of the kit itself: one line for the user, the traceback in a file."""
+    with tempfile.NamedTemporaryFile("w", prefix="repro-bug-", suffix=".txt", delete=False) as file:
+        file.write(f"repro {' '.join(arguments)}\n{sys.version}\n\n{traceback.format_exc()}")
+    say(f"error: a fault in the kit itself: {traceback.format_exc().splitlines()[-1]}")
+    say("  why:  this should not happen, whatever the input")
+    say(f"  next: please report it with {file.name}; nothing that was recorded is lost")
+
+
+def close_broken_pipe() -> int:
+    """The reader of stdout went away (`repro plan | head`): end quietly."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return ExitCode.DONE
+
+
+def make_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> Table:
+    """A plain table; columns named with a trailing `>` are right-aligned."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(
+        title=Text(title) if title else None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
+    )
+    for column in columns:
+        table.add_column(
+            column.rstrip(">"), justify="right" if column.endswith(">") else "left", overflow="fold"
+        )
+    for row in rows:
+        table.add_row(*(Text(value) for value in row))
+    return table
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> None:
+    """Print a table to stdout, as wide as it needs to be where stdout is no terminal."""
+    from rich.console import Console
+
+    width = None if sys.stdout.isatty() else 200
+    Console(width=width, highlight=False).print(make_table(columns, rows, title=title))
+
+
+def percent(share: float) -> str:
+    """0.0825 as "8.2 %"; small shares keep two significant digits."""
+    value = 100 * share
+    if value == 0 or value >= 9.95:
+        return f"{value:.0f} %" if value in (0, 100) else f"{value:.1f} %"
+    return f"{value:.2g} %" if value < 1 else f"{value:.1f} %"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as "45 s", "3 min", "2 h 5 min"."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def cell_name(cell: Cell) -> str:
+    """A cell's id, marked where it is a crossed one."""
+    return cell.id + (" ×" if cell.crossed else "")
+
+
+def outcomes(counts: Mapping[Outcome, int]) -> str:
+    """ "3 CRASHED, 1 TIMED_OUT"."""
+    return ", ".join(f"{number} {outcome.value}" for outcome, number in sorted(counts.items()))
+
+
+def count(number: int, noun: str) -> str:
+    """ "1 cell", "2 cells"."""
+    return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
+def display_path(path: Path) -> str:
+    """A path relative to the current folder where it lies below it."""
+    try:
+        return str(path.resolve().relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
