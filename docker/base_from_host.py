@@ -19,77 +19,33 @@ import sys
 import tarfile
 from pathlib import Path
 
-TOOLS = [
-    "sh",
-    "bash",
-    "ls",
-    "cat",
-    "cp",
-    "mv",
-    "rm",
-    "mkdir",
-    "rmdir",
-    "ln",
-    "chmod",
-    "touch",
-    "env",
-    "uname",
-    "sleep",
-    "head",
-    "tail",
-    "grep",
-    "sed",
-    "sort",
-    "tr",
-    "wc",
-    "cut",
-    "id",
-    "test",
-    "true",
-    "false",
-    "echo",
-    "printf",
-    "readlink",
-    "dirname",
-    "basename",
-    "ldconfig",
-    "which",
-    "xargs",
-    "find",
-    "kill",
-    "date",
-    "mktemp",
-    "expr",
-    "pwd",
-    "tee",
-]
-COMMON_LIBRARIES = [
-    "libc.so.6",
-    "libm.so.6",
-    "libdl.so.2",
-    "libpthread.so.0",
-    "librt.so.1",
-    "libutil.so.1",
-    "libresolv.so.2",
-    "libnss_files.so.2",
-    "libnss_dns.so.2",
-    "libstdc++.so.6",
-    "libgcc_s.so.1",
-    "libz.so.1",
-    "libgomp.so.1",
-]
+TOOLS = (
+    "sh", "bash", "ls", "cat", "cp", "mv", "rm", "mkdir", "rmdir", "ln", "chmod", "touch", "env",
+    "uname", "sleep", "head", "tail", "grep", "sed", "sort", "tr", "wc", "cut", "id", "test", "true",
+    "false", "echo", "printf", "readlink", "dirname", "basename", "ldconfig", "which", "xargs", "find",
+    "kill", "date", "mktemp", "expr", "pwd", "tee",
+)  # fmt: skip
+COMMON_LIBRARIES = (
+    "libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libutil.so.1",
+    "libresolv.so.2", "libnss_files.so.2", "libnss_dns.so.2", "libstdc++.so.6", "libgcc_s.so.1",
+    "libz.so.1", "libgomp.so.1",
+)  # fmt: skip
 LEFT_OUT = ("test", "tests", "idlelib", "tkinter", "turtledemo", "lib2to3", "site-packages", "dist-packages")
 WHOLE = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32")
 WHOLE_LEFT_OUT = (
-    "usr/local/cuda*", "usr/local/nvidia", "usr/share/doc", "usr/share/man", "usr/share/icons", "usr/share/fonts", "usr/share/locale",
-    "usr/src", "usr/games", "usr/lib/firmware", "usr/lib/modules", "lib/firmware", "lib/modules", "usr/lib/snapd",
-    "usr/lib/jvm", "usr/local/lib/docker", "*/libcuda.so*", "*/libnvidia-*", "*/libcudadebugger.so*",
+    "usr/local/cuda*", "usr/local/nvidia", "usr/local/lib/docker", "usr/share/doc", "usr/share/man",
+    "usr/share/icons", "usr/share/fonts", "usr/share/locale", "usr/src", "usr/games",
+    "usr/lib/firmware", "usr/lib/modules", "lib/firmware", "lib/modules", "usr/lib/snapd",
+    "usr/lib/jvm", "*/libcuda.so*", "*/libnvidia-*", "*/libcudadebugger.so*",
 )  # fmt: skip
 ETC = ("etc/alternatives", "etc/ld.so.conf", "etc/ld.so.conf.d", "etc/ssl/certs", "etc/nsswitch.conf")
 PASSWD = "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/bin/false\n"
 GROUP = "root:x:0:\nnogroup:x:65534:\n"
 
-_ASK = "import sys, sysconfig; p = sysconfig.get_path; print(sys.base_prefix, p('stdlib'), p('platstdlib'), sep='\\n')"
+_ASK = """
+import sys, sysconfig
+print(sys.base_prefix, sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), sep="\\n")
+"""
 
 
 class Layout:
@@ -114,7 +70,7 @@ class Image:
     """A tar stream of files under the names that they have here; folders are open to every user."""
 
     def __init__(self, stream: io.BufferedIOBase) -> None:
-        self._tar = tarfile.open(fileobj=stream, mode="w|", format=tarfile.PAX_FORMAT)
+        self._tar = tarfile.open(fileobj=stream, mode="w|")  # noqa: SIM115 - closed by close()
         self._seen: set[str] = set()
 
     def close(self) -> None:
@@ -245,13 +201,7 @@ def whole_command(layout: Layout, packages: bool) -> list[str]:
     excludes = [f"--exclude={pattern}" for pattern in left_out]
     mode = "--mode=u+rw,go+r,a+X"
     return [
-        "tar",
-        "-C",
-        "/",
-        mode,
-        "--owner=0",
-        "--group=0",
-        "--ignore-failed-read",
+        *("tar", "-C", "/", mode, "--owner=0", "--group=0", "--ignore-failed-read"),
         *excludes,
         "-c",
         *folders,

@@ -30,9 +30,10 @@ def main() -> None:
 
 def base(order: dict, environment: dict) -> None:
     """Check the Python, bring a C compiler where kernels are compiled, make the folders of a trial."""
-    found = "%d.%d" % sys.version_info[:2]
+    found = "{}.{}".format(*sys.version_info)
     if found != order["python"]:
-        sys.exit("error: the base image has Python %s, the cell asks for %s" % (found, order["python"]))
+        wanted = order["python"]
+        sys.exit(f"error: the base image has Python {found}, the cell asks for {wanted}")
     if order["compiler"]:
         compiler(environment)
     for name in FOLDERS:
@@ -55,7 +56,7 @@ def compiler(environment: dict) -> None:
         shutil.rmtree("/var/lib/apt/lists", ignore_errors=True)
     header = Path(sysconfig.get_path("include"), "Python.h")
     if not header.exists():
-        sys.exit("error: the base image has no %s, which Triton needs to compile kernels" % header)
+        sys.exit(f"error: the base image has no {header}, which Triton needs to compile kernels")
 
 
 def install(batch: dict, order: dict, environment: dict) -> None:

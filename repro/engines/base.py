@@ -54,7 +54,7 @@ class Job:
     python_path: Sequence[str] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     gpu: int | None = None
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
     command: Sequence[str] = ()
 
 

@@ -1,4 +1,4 @@
-"""The image that everything begins with: a pinned public one, one of the user's, or one made from this machine."""
+"""The image that everything begins with: a public one, one of the user's, or one made from this machine."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ ENVIRONMENT_NAME = "REPRO_BASE_IMAGE"
 REGISTRY_SECONDS = 8.0
 
 PINNED = {
-    "3.9": "python:3.9-slim-bookworm@sha256:a02e9c5406c416c504d6c9a1a306ff4080c3173f1008d192f953bd20382a2d5c",
-    "3.10": "python:3.10-slim-bookworm@sha256:68d914ec641a0b69267ce65184d000a2bc3a9ee2590ab702b82250ab2385735a",
-    "3.11": "python:3.11-slim-bookworm@sha256:a36c24f9cbdf4fd0f52d67f0823eeac19c2028c637cecc392d97f980d4fec56b",
-    "3.12": "python:3.12-slim-bookworm@sha256:782412e85d0f0984994c290652577d4018aff08145c85b262bb63dc0c7522254",
-    "3.13": "python:3.13-slim-bookworm@sha256:67a1e1f215ccda113cfc024e8639049257e88f273898f595b61476d128d387e8",
-    "3.14": "python:3.14-slim-bookworm@sha256:9ab8d9c8514b44f90cf0029dd42fdd7e9e211e639c8b995304cc04568dee900f",
+    "3.9": "sha256:a02e9c5406c416c504d6c9a1a306ff4080c3173f1008d192f953bd20382a2d5c",
+    "3.10": "sha256:68d914ec641a0b69267ce65184d000a2bc3a9ee2590ab702b82250ab2385735a",
+    "3.11": "sha256:a36c24f9cbdf4fd0f52d67f0823eeac19c2028c637cecc392d97f980d4fec56b",
+    "3.12": "sha256:782412e85d0f0984994c290652577d4018aff08145c85b262bb63dc0c7522254",
+    "3.13": "sha256:67a1e1f215ccda113cfc024e8639049257e88f273898f595b61476d128d387e8",
+    "3.14": "sha256:9ab8d9c8514b44f90cf0029dd42fdd7e9e211e639c8b995304cc04568dee900f",
 }
-"""Public images by Python version. Where a registry no longer has a digest, its tag is taken instead."""
+"""Digests of `python:VERSION-slim-bookworm`. Where a registry no longer has one, the tag is taken instead."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,8 +79,7 @@ def find_root(
             why=f"{ENVIRONMENT_NAME} names it",
             next_step=f"docker pull {own}, or unset {ENVIRONMENT_NAME}; the log is {log}",
         )
-    pinned = PINNED.get(cell.python)
-    for reference in (pinned, pinned.partition("@")[0]) if pinned else ():
+    for reference in _public(cell.python):
         if _present(client, reference):
             return Root(image=reference, origin=reference)
         if _registry_has(reference):
@@ -88,6 +87,12 @@ def find_root(
             if _pull(builder, reference, log, timeout):
                 return Root(image=reference, origin=reference)
     return _from_host(builder, cell, tag=tag, log=log, timeout=timeout, say=say)
+
+
+def _public(minor: str) -> list[str]:
+    """References to the public image of a Python version, the pinned one first."""
+    tag = f"python:{minor}-slim-bookworm"
+    return [f"{tag}@{PINNED[minor]}", tag] if minor in PINNED else [tag]
 
 
 def _present(client: docker.DockerClient, reference: str) -> bool:
@@ -103,7 +108,7 @@ def _registry_has(reference: str) -> bool:
     try:
         with_limit = connect(timeout=REGISTRY_SECONDS)
         try:
-            with_limit.api.inspect_distribution(reference)
+            with_limit.api.inspect_distribution(reference)  # type: ignore[no-untyped-call]
         finally:
             with_limit.close()
     except (*FAILURES, APIError):

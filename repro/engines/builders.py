@@ -40,6 +40,9 @@ _FETCH = (
 """What a builder without mounts runs: take the context from the kit, do the step, leave nothing of it."""
 
 
+_STEP = re.compile(r'RUN --mount.* \["python3", "/kit/step.py", "(\w+)"\]')
+
+
 class BuilderKind(StrEnum):
     """A way to build images, best first."""
 
@@ -148,12 +151,9 @@ def build(builder: Builder, order: Build, *, log: Path, timeout: float) -> Done:
         return _classic(builder, order, log, timeout)
     command = [builder.program]
     if builder.kind is BuilderKind.BUILDX:
-        name = (
-            "default"
-            if os.environ.get("DOCKER_HOST")
-            else _output([builder.program, "context", "show"]).strip()
-        )
-        command += ["buildx", "build", "--load", "--builder", name or "default"]
+        # The builder of the docker driver has the context's name; others do not see the engine's own images.
+        context = "" if os.environ.get("DOCKER_HOST") else _output([builder.program, "context", "show"])
+        command += ["buildx", "build", "--load", "--builder", context.strip() or "default"]
     else:
         command += ["build"]
     command += ["--progress", "plain", *_common(order), str(order.context)]
@@ -199,9 +199,7 @@ def without_mounts(dockerfile: str, step: str) -> str:
             stage = found.group(1)
             if stage == step:
                 taken += [line, "ARG REPRO_CONTEXT"]
-        elif stage == step and (
-            run := re.match(r'RUN --mount.* \["python3", "/kit/step.py", "(\w+)"\]', line)
-        ):
+        elif stage == step and (run := _STEP.match(line)):
             code = (_FETCH % run.group(1)).replace('"', '\\"')
             taken.append(f'RUN ["python3", "-c", "{code}"]')
         elif stage == step and line.strip():

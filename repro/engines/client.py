@@ -7,6 +7,7 @@ from typing import Any
 
 from docker.context import ContextAPI
 from docker.errors import DockerException
+from docker.utils import kwargs_from_env
 from requests.exceptions import RequestException
 
 import docker
@@ -34,7 +35,7 @@ def connect(timeout: float = ANSWER_SECONDS) -> docker.DockerClient:
 def _address() -> dict[str, Any]:
     """Arguments for the client; docker-py's own `from_env` knows nothing of contexts."""
     if os.environ.get("DOCKER_HOST"):
-        found = docker.utils.kwargs_from_env()
+        found = kwargs_from_env()
         return {"base_url": found["base_url"], "tls": found.get("tls", False)}
     name = os.environ.get("DOCKER_CONTEXT") or None
     context = ContextAPI.get_context(name) if name else ContextAPI.get_current_context()

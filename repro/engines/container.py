@@ -47,8 +47,8 @@ def arguments(
     environment = trial_environment(cell, job, places, home="/tmp", tmp="/tmp")
     if cell.ptxas:
         environment.setdefault("TRITON_PTXAS_PATH", f"{PTXAS_HOME}/{PTXAS_INSIDE}")
-    memory = {} if job.limits.memory is None else {"mem_limit": job.limits.memory}
-    swap = {"memswap_limit": limit for limit in memory.values()}  # the same as memory: no swap
+    limit = job.limits.memory
+    memory = {} if limit is None else {"mem_limit": limit, "memswap_limit": limit}  # the same: no swap
     return {
         "image": image,
         "name": job.name,
@@ -74,7 +74,6 @@ def arguments(
         "devices": list(gpu.devices),
         "device_requests": list(gpu.device_requests),
         **memory,
-        **swap,
     }
 
 
@@ -121,11 +120,11 @@ class ContainerRun:
         """How it ended, or None while it runs; an engine that is gone is an ending, too."""
         if self._exit is None:
             try:
-                state = self._container.client.api.inspect_container(self._container.id)["State"]  # type: ignore[union-attr]
+                state = self._inspect()
             except NotFound:
                 self._exit = Exit(code=None, infra="the container was removed while its trial was running")
             except FAILURES as error:
-                self._exit = Exit(code=None, infra=f"the Docker engine went away: {_short(error)}")
+                self._exit = Exit(code=None, infra=f"the Docker engine went away: {explain(error)}")
             else:
                 if not state["Running"] and state["Status"] != "created":
                     self._exit = self._ended(state)
@@ -141,6 +140,11 @@ class ContainerRun:
 
     def __exit__(self, *exc: object) -> None:
         remove(self._container)
+
+    def _inspect(self) -> dict[str, Any]:
+        self._container.reload()
+        state: dict[str, Any] = self._container.attrs["State"]
+        return state
 
     def _ended(self, state: Mapping[str, Any]) -> Exit:
         output = self._output()
@@ -169,9 +173,7 @@ def remove(container: Container) -> None:
         container.remove(force=True, v=True)
 
 
-def _short(error: Exception) -> str:
+def explain(error: Exception) -> str:
+    """The first line of what the engine said."""
     text = error.explanation if isinstance(error, APIError) and error.explanation else str(error)
     return str(text).strip().splitlines()[0][:300] if str(text).strip() else type(error).__name__
-
-
-explain = _short

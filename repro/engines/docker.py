@@ -194,7 +194,8 @@ _WHY = {
 _FIX = {
     GpuMode.TOOLKIT: "sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl restart docker; "
     "without the toolkit, --gpu devices",
-    GpuMode.CDI: "sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml; without the toolkit, --gpu devices",
+    GpuMode.CDI: "sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml; "
+    "without the toolkit, --gpu devices",
     GpuMode.DEVICES: "--gpu toolkit where NVIDIA's container toolkit is installed",
 }
 

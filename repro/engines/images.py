@@ -1,4 +1,4 @@
-"""From docker/Dockerfile to images: base, torch, cell, each built once and found again by its content hash."""
+"""From docker/Dockerfile to images: base, torch, cell, each built once and found by its hash."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from repro.cells import Cell
 from repro.engines import bases, builders, packages, pythons
 from repro.engines.base import Limits, Say
 from repro.engines.client import FAILURES
+from repro.engines.indexes import Indexes
 from repro.engines.locking import locked
 from repro.engines.messages import build_failed
 from repro.engines.packages import Pin
@@ -35,7 +36,7 @@ PROBE_SECONDS = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """An image of the kit that stands: its name, the hash of what went into it, what its base brought along."""
+    """An image that stands: its name, the hash of what went into it, what its base brought along."""
 
     tag: str
     content: str
@@ -78,7 +79,7 @@ class Images:
             return None
         labels = image.labels
         held = json.loads(labels.get(f"{LABEL}.held") or "{}")
-        return Standing(tag=tag, content=labels.get(f"{LABEL}.content", image.id), held=held)
+        return Standing(tag=tag, content=labels.get(f"{LABEL}.content") or str(image.id), held=held)
 
     def cell(
         self, cell: Cell, requirements: Sequence[str], limits: Limits, log: Path, say: Say
@@ -185,9 +186,13 @@ class Images:
             network = "host"  # where the kit's own server is
         with self._context(order, wheels, cert) as context:
             build = builders.Build(
-                context=context, step=step, parent=parent, tag=tag, network=network,
-                labels={**_oci(step, wanted.cell), **{f"{LABEL}.{name}": text for name, text in labels.items()}},
-            )  # fmt: skip
+                context=context,
+                step=step,
+                parent=parent,
+                tag=tag,
+                network=network,
+                labels=_oci(step, wanted.cell) | {f"{LABEL}.{key}": text for key, text in labels.items()},
+            )
             done = builders.build(builder, build, log=wanted.log, timeout=wanted.left)
         if not done.ok:
             raise build_failed(wanted.cell, f"the {step} image", done, wanted.log)
@@ -216,7 +221,7 @@ class Images:
     def _has_bridge(self) -> bool:
         return any(network.name == "bridge" for network in self._client.networks.list())
 
-    def _network_for(self, indexes: packages.Indexes, image: str) -> str:
+    def _network_for(self, indexes: Indexes, image: str) -> str:
         """`default` where an index can be reached over the engine's own network, else `host`."""
         with self._network_lock:
             if self._network is None:
@@ -224,7 +229,7 @@ class Images:
                 self._network = "default" if reaches else "host"
             return self._network
 
-    def _reaches(self, indexes: packages.Indexes, image: str) -> bool:
+    def _reaches(self, indexes: Indexes, image: str) -> bool:
         proxy = os.environ.get("https_proxy") or os.environ.get("HTTPS_PROXY")
         parts = urlsplit(proxy or _remote_only(indexes).default)
         port = parts.port or (80 if parts.scheme == "http" else 443)
@@ -249,10 +254,10 @@ def _text(pin: Pin) -> str:
     return f"wheels/{pin.wheel.name}" if pin.wheel else pin.requirement
 
 
-def _remote_only(indexes: packages.Indexes) -> packages.Indexes:
+def _remote_only(indexes: Indexes) -> Indexes:
     """Indexes that a build can see: what lies in folders of this machine comes with the context."""
     urls = [url for url in indexes.urls if not url.startswith("file:")]
-    return packages.Indexes(
+    return Indexes(
         default=urls[-1] if urls else indexes.default,
         extra=tuple(urls[:-1]),
         find_links=tuple(place for place in indexes.find_links if "://" in place and "file:" not in place),

@@ -13,7 +13,8 @@ _MARKS = (
     (r"no space left on device", "the disk is full", "docker system prune, then the same command again"),
     (r"dns error|Could not resolve|Temporary failure in name resolution|Connection refused|timed out",
      "the build could not reach a package index", "repro doctor shows which indexes answer"),
-    (r"certificate", "a certificate was not trusted", "set PIP_CERT to your bundle of certificate authorities"),
+    (r"certificate", "a certificate was not trusted",
+     "set PIP_CERT to your bundle of certificate authorities"),
 )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Whether this machine has an NVIDIA GPU, and where its driver lives: without torch, without starting anything."""
+"""Whether this machine has an NVIDIA GPU, and where its driver lives; without torch."""
 
 from __future__ import annotations
 
@@ -80,12 +80,14 @@ def gpu_count() -> int:
 
 
 def gpu_model(index: int = 0) -> str:
-    """The model of a GPU as the driver names it, such as "NVIDIA H100 80GB HBM3"; "" where it does not say."""
+    """A GPU's model as the driver names it, such as "NVIDIA H100 80GB HBM3"; "" where it does not say."""
     name = ctypes.create_string_buffer(96)
     device = ctypes.c_void_p()
     try:
         nvml = ctypes.CDLL("libnvidia-ml.so.1")
-        known = nvml.nvmlInit_v2() == 0 and nvml.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(device)) == 0
+        known = (
+            nvml.nvmlInit_v2() == 0 and nvml.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(device)) == 0
+        )
         if known and nvml.nvmlDeviceGetName(device, name, len(name)) == 0:
             return name.value.decode()
     except (OSError, AttributeError):
@@ -129,7 +131,7 @@ def driver_libraries() -> dict[str, Path]:
 
 
 def _beside(libcuda: Path) -> dict[str, Path]:
-    """Libraries that lie beside libcuda with the driver's version in their name; the loader has no link to them."""
+    """Libraries beside libcuda with the driver's version in their name; the loader's cache leaves them out."""
     version = libcuda.resolve().name.partition(".so.")[2]
     names = [path.name for path in libcuda.parent.glob(f"libnvidia-*.so.{version}")]
     parts = ("gpucomp", "nvvm", "ptxjitcompiler", "ml")
