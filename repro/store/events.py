@@ -103,7 +103,7 @@ def _read_event(event: Mapping[str, Any], batch: Batch, cursor: Cursor, request:
         _check_schema(event)
         cursor.facts = {name: value for name, value in event.items() if name not in _PASSING}
         cursor.gpu = _gpu_seen(event, request)
-    elif kind == Event.INPUTS and event.get("path"):  # without one it says why nothing was kept
+    elif kind == Event.INPUTS:
         batch.inputs.append(_inputs(event, cursor, request))
     elif kind == Event.MISSING:
         batch.ends.append(_missing(event, cursor, request))
@@ -152,7 +152,7 @@ def _inputs(event: Mapping[str, Any], cursor: Cursor, request: Request) -> Input
         gpu=cursor.gpu,
         seed=_seed(event),
         repetition=_repetition(event, request),
-        path=text(event["path"]),
+        path=text(event.get("path")),
         sha256=text(event.get("sha256")),
         failed_again=_maybe(event.get("failed_again")),
         same_elements=_maybe(event.get("same_elements")),

@@ -133,11 +133,11 @@ class Environment:
 
 @dataclass(frozen=True, kw_only=True)
 class KeptInputs:
-    """Random inputs of a failing trial, kept as bits.
+    """The second run of a failing seed, for whose sake its random inputs were kept as bits.
 
     Args:
-        path: file, relative to the block's folder.
-        failed_again: whether the trial failed when the inputs were played back; None if not tried.
+        path: file, relative to the block's folder; "" where none was kept.
+        failed_again: whether the trial failed in the second run; None if not known.
         same_elements: whether the same elements differed then; None if not known.
     """
 

@@ -128,10 +128,14 @@ def test_evidence_of_a_trial(home, ledger):
     assert failed.comparisons == [comparison]
     assert (failed.signature_key, failed.signature) == (signature["key"], signature)
     assert failed.message == "bad ?"
-    (kept,) = ledger.kept_inputs(SERIES)
-    assert (kept.seed, kept.path, kept.sha256, kept.failed_again, kept.same_elements) == (
-        1, "inputs/1.pt", "f0", True, None
-    )  # fmt: skip
+    kept, not_kept = ledger.kept_inputs(SERIES)
+    assert (kept.seed, kept.path, kept.sha256, kept.failed_again) == (1, "inputs/1.pt", "f0", True)
+    assert (not_kept.seed, not_kept.path, not_kept.failed_again, not_kept.same_elements) == (
+        2,
+        "",
+        None,
+        None,
+    )
     (environment,) = ledger.environments("torch2.9")
     assert environment.facts["torch"] == "2.9.0"
 
