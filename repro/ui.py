@@ -7,6 +7,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Mapping, Sequence
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,11 +68,17 @@ def make_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: 
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> None:
-    """Print a table to stdout, as wide as it needs to be where stdout is no terminal."""
+    """Print a table to stdout; where stdout is no terminal, as wide as it needs to be and without padding."""
     from rich.console import Console
 
-    width = None if sys.stdout.isatty() else 200
-    Console(width=width, highlight=False).print(make_table(columns, rows, title=title))
+    table = make_table(columns, rows, title=title)
+    if sys.stdout.isatty():
+        Console(highlight=False).print(table)
+        return
+    console = Console(width=400, highlight=False, file=StringIO())
+    with console.capture() as captured:
+        console.print(table)
+    print("\n".join(line.rstrip() for line in captured.get().rstrip().splitlines()) + "\n")
 
 
 def percent(share: float) -> str:
