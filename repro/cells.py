@@ -155,8 +155,9 @@ def select(cells: Iterable[Cell], globs: Sequence[str]) -> tuple[Cell, ...]:
 
 def _no_match(glob: str, ids: Sequence[str]) -> UsageError:
     near = nearest(glob.replace("*", ""), ids) or list(ids[:3])
+    rule = f"a glob has to match a cell's whole id; the nearest are {listing(near)}"
     return UsageError(
         f"no cell matches `{glob}`",
-        why=f"a glob has to match a cell's whole id; the nearest are {listing(near)}",
+        why=rule if near else "there are no cells at all",
         next_step="`repro plan` lists every cell; put a `*` at the end to match a prefix",
     )

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.version import InvalidVersion, Version
+from packaging.version import InvalidVersion
 
 from repro.config.model import Axes, Choice, Env, Rule
 from repro.config.nodes import Entries, Items, Node, Scalar
-from repro.config.problems import Problems, listing, nearest
+from repro.config.problems import Problems, listing
 from repro.config.reading import Section, describe, text
-from repro.stacks import FILE, Stacks
+from repro.stacks import FILE, Stacks, version
 
 AXES = ("python", "torch", "triton", "cuda", "ptxas", "env")
 WORDS = {"triton": "pinned", "cuda": "default", "ptxas": "bundled"}
@@ -116,7 +117,7 @@ def _range(node: Scalar, axis: str, problems: Problems, stacks: Stacks) -> Choic
 
 def _release(node: Scalar, axis: str, problems: Problems, stacks: Stacks) -> Choice | None:
     try:
-        Version(node.text)
+        version(node.text)
     except InvalidVersion:
         word = f" or `{WORDS[axis]}`" if axis in WORDS else ""
         right = f'write a version such as "{_EXAMPLES[axis]}"{word}'
@@ -129,15 +130,18 @@ def _known(node: Scalar, axis: str, value: str, problems: Problems, stacks: Stac
     known = stacks.known(axis)
     if value in known:
         return Choice(text=value)
-    near = nearest(value, known)
-    right = f"the nearest are {listing(near)}; " if near else ""
+    near = [] if axis == "cuda" else _neighbours(value, known)
+    right = f"did you mean {listing(near)}? " if near else ""
     what = "build" if axis == "cuda" else "version"
-    problems.add(
-        node.line,
-        f"`{axis}`: there is no {what} `{value}`",
-        f"{right}{_known_span(axis, stacks)}",
-    )
+    problems.add(node.line, f"`{axis}`: there is no {what} `{value}`", f"{right}{_known_span(axis, stacks)}")
     return None
+
+
+def _neighbours(value: str, known: tuple[str, ...]) -> list[str]:
+    """The releases of that line, else the one before and the one after; none beyond the newest."""
+    line = [release for release in known if release.startswith(f"{value}.")]
+    after = bisect([version(release) for release in known], version(value))
+    return line or (list(known[max(0, after - 1) : after + 1]) if after < len(known) else [])
 
 
 def _known_span(axis: str, stacks: Stacks) -> str:

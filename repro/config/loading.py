@@ -25,6 +25,7 @@ from repro.config.reading import Section
 from repro.stacks import Stacks, stacks
 
 MOST_CELLS = 50_000
+MOST_DUPLICATES = 5
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 _SECTIONS = ("subject", "trials", "limits", "profiles")
 _SUBJECT = ("path", "git", "rev", "files", "python_path", "test_file", "test", "requirements", "signature")
@@ -161,16 +162,17 @@ def _with_defaults(given: Axes) -> Axes:
 
 def _check_cells(profile: Profile, problems: Problems, known: Stacks) -> None:
     """Note what only shows once the axes are multiplied: too many cells, none, or the same one twice."""
-    count = size(profile.axes, known)
+    count = size(profile, known)
     if count > MOST_CELLS:
         wrong = f"profile {profile.name} stands for {count:,} cells"
         problems.add(profile.line, wrong, f"stay below {MOST_CELLS:,}: fewer values, or `include` rules")
         return
     found, duplicates = combine(profile, known)
-    for duplicate in duplicates[:5]:
+    for duplicate in duplicates[:MOST_DUPLICATES]:
         line = duplicate.rule.line if duplicate.rule else profile.line
-        wrong = f"profile {profile.name} has the same cell twice: {duplicate.combination}"
-        problems.add(line, wrong, "keep one; `pinned` and `default` may name it already")
+        more = f" (and {len(duplicates) - 1} more such cells)" if len(duplicates) > MOST_DUPLICATES else ""
+        wrong = f"profile {profile.name} has the same cell twice: {duplicate.combination}{more}"
+        problems.add(line, wrong, "keep one; `pinned` or `default` may name it already")
     if all(each.why_out for each in found):
         problems.add(profile.line, f"profile {profile.name} has no cells left", _why_empty(found))
 

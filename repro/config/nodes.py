@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
+from yaml.reader import Reader
 from yaml.resolver import Resolver
 
 from repro.config.problems import Problems, listing
@@ -58,32 +59,37 @@ class _RefusedError(Exception):
 def read(path: Path, problems: Problems) -> Node | None:
     """The tree of a file, or None where a mistake was noted that hides the rest."""
     try:
-        return _Tree(problems).build(_text(path, problems))
+        text = _text(path, problems)
+        return _Tree(problems).build(text)
     except _RefusedError:
         return None
     except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 0
+        # The parser counts a line that is not there when the text ends too early.
+        line = min(error.problem_mark.line, text.rstrip().count("\n")) + 1 if error.problem_mark else 0
         problems.add(
             line, f"not YAML: {error.problem or error.context}", "check quotes, colons and indentation"
         )
-    except yaml.YAMLError as error:
-        problems.add(
-            0, f"not YAML: {str(error).splitlines()[0]}", "take out characters that cannot be printed"
-        )
+    except yaml.YAMLError:
+        odd = Reader.NON_PRINTABLE.search(text)
+        line = text.count("\n", 0, odd.start()) + 1 if odd else 0
+        problems.add(line, "not YAML: a character that cannot be printed", "take it out")
     return None
 
 
 def _text(path: Path, problems: Problems) -> str:
+    content = b""
     try:
         if path.stat().st_size > MOST_BYTES:
             problems.add(0, f"larger than {MOST_BYTES:,} bytes", "name the matrix.yaml, not a data file")
             raise _RefusedError
-        return path.read_bytes().decode("utf-8-sig")
+        content = path.read_bytes()
+        return content.decode("utf-8-sig")
     except OSError as error:
         right = "name another one with --matrix, or write one: the README shows a short one"
         problems.add(0, f"cannot be read: {error.strerror or error}", right)
-    except ValueError as error:
-        problems.add(0, f"not UTF-8 text: {error}", "save it as UTF-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        problems.add(line, f"not UTF-8 text: byte 0x{content[error.start]:02x}", "save it as UTF-8")
     raise _RefusedError
 
 

@@ -56,8 +56,12 @@ class Duplicate:
     rule: Rule | None
 
 
-def size(axes: Axes, stacks: Stacks) -> int:
-    """How many combinations the axes stand for, at most."""
+def size(profile: Profile, stacks: Stacks) -> int:
+    """How many combinations a profile stands for, at most."""
+    return sum(_size(axes, stacks) for axes, _ in _blocks(profile))
+
+
+def _size(axes: Axes, stacks: Stacks) -> int:
     total = 1
     for axis in ("python", "torch", "triton", "cuda", "ptxas"):
         choices: tuple[Choice, ...] = getattr(axes, axis) or ()
@@ -73,11 +77,7 @@ def combine(profile: Profile, stacks: Stacks) -> tuple[list[Found], list[Duplica
     found: dict[Combination, Found] = {}
     loosely: set[Combination] = set()
     duplicates: list[Duplicate] = []
-    blocks = [
-        (profile.axes, None),
-        *((_completed(rule.axes, profile.axes), rule) for rule in profile.include),
-    ]
-    for axes, rule in blocks:
+    for axes, rule in _blocks(profile):
         for combination, loose in _product(axes, stacks):
             here = found.get(combination)
             if here is None or (rule is not None and here.why_out):
@@ -87,6 +87,13 @@ def combine(profile: Profile, stacks: Stacks) -> tuple[list[Found], list[Duplica
             if loose:
                 loosely.add(combination)
     return sorted(found.values(), key=lambda each: _age(each.combination, stacks)), duplicates
+
+
+def _blocks(profile: Profile) -> Iterator[tuple[Axes, Rule | None]]:
+    """The profile's own axes, then those of each include rule."""
+    yield profile.axes, None
+    for rule in profile.include:
+        yield _completed(rule.axes, profile.axes), rule
 
 
 def _completed(axes: Axes, profile: Axes) -> Axes:

@@ -13,7 +13,7 @@ _SAFE = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "
 
 
 class GitError(Exception):
-    """git said no; the text is the last thing that it said."""
+    """git said no; the text is its reason."""
 
 
 def git(repository: Path, *args: str) -> str:
@@ -28,9 +28,15 @@ def git(repository: Path, *args: str) -> str:
     except FileNotFoundError:
         raise no_git() from None
     if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        raise GitError(said[-1] if said else f"git {args[0]} exited with {done.returncode}")
+        raise GitError(_decisive(done.stderr.decode(errors="replace")) or f"git {args[0]} failed")
     return done.stdout.decode("utf-8", "surrogateescape")
+
+
+def _decisive(said: str) -> str:
+    """The line that says why; git puts advice after it."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    fatal = [line.removeprefix("fatal: ") for line in lines if line.startswith("fatal: ")]
+    return (fatal or lines or [""])[0]
 
 
 def command(repository: Path, *args: str) -> Sequence[str]:

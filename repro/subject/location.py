@@ -16,7 +16,7 @@ _CREDENTIALS = re.compile(r"(?<=://)[^/@]*@")
 def override(spec: SubjectSpec, *, location: str | None = None, test: str | None = None) -> SubjectSpec:
     """The subject of matrix.yaml with what the command line says instead.
 
-    Another repository keeps the test, but not `files` and `python_path`: they describe the first one's layout.
+    Another repository keeps the test, but not `files` and `python_path`, which describe the first one.
 
     Args:
         spec: from matrix.yaml.
@@ -37,6 +37,13 @@ def override(spec: SubjectSpec, *, location: str | None = None, test: str | None
 def folder_of(spec: SubjectSpec) -> Path | None:
     """The subject's folder on this machine, or None for a URL."""
     return None if spec.path is None else (spec.base / Path(spec.path).expanduser()).resolve()
+
+
+def address_of(spec: SubjectSpec) -> tuple[str, str]:
+    """The address that git fetches from, and what to show of it; a path starts from matrix.yaml's folder."""
+    url = spec.git or ""
+    local = spec.base / url
+    return (str(local.resolve()), local.name) if local.is_dir() else (url, redacted(url))
 
 
 def redacted(url: str) -> str:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from repro.config import Signature, SubjectSpec
 from repro.config.problems import listing, nearest
-from repro.errors import UsageError
+from repro.errors import NotReadyError, UsageError
 from repro.subject import tree
 from repro.subject.git import GitError, git
-from repro.subject.location import folder_of, redacted
+from repro.subject.location import address_of, folder_of
 from repro.subject.repository import export, mirror, resolve_revision, tree_entries
 from repro.subject.targets import check_test, find_test_file
 
@@ -91,9 +91,9 @@ def resolve(spec: SubjectSpec, *, state: Path, test_file: str | None = None) -> 
 def _copy(spec: SubjectSpec, state: Path) -> _Copy:
     folder = folder_of(spec)
     if folder is None:
-        assert spec.git is not None
-        repository, commit = mirror(spec.git, spec.rev, state)
-        return _commit_copy(spec, state, repository, commit, "", redacted(spec.git))
+        address, shown = address_of(spec)
+        repository, commit = mirror(address, spec.rev, state)
+        return _commit_copy(spec, state, repository, commit, "", shown)
     if not folder.is_dir():
         raise UsageError(
             f"there is no folder `{spec.path}`", next_step="correct subject.path in matrix.yaml, or --subject"
@@ -125,8 +125,9 @@ def _prefix(folder: Path) -> str | None:
 def _commit_copy(
     spec: SubjectSpec, state: Path, repository: Path, commit: str, prefix: str, origin: str
 ) -> _Copy:
-    entries = tree_entries(repository, commit, prefix=prefix, files=spec.files)
-    _check_parts(spec.files, [entry.path for entry in entries])
+    entries = tree_entries(repository, commit, prefix=prefix)
+    parts = set(_parts([entry.path for entry in entries], spec.files))
+    entries = [entry for entry in entries if entry.path in parts]
     whole = not spec.files and not prefix
     revision = commit if whole else f"content-{tree.digest(entries)}"
 
@@ -140,9 +141,7 @@ def _commit_copy(
 
 def _folder_copy(spec: SubjectSpec, state: Path, folder: Path, prefix: str | None) -> _Copy:
     commit = None if prefix is None else _head(folder)
-    names = [name for name in _names(folder, prefix, state) if tree.within(name, spec.files)]
-    _check_parts(spec.files, names)
-    entries = tree.entries_of(folder, names)
+    entries = tree.entries_of(folder, _parts(_names(folder, prefix, state), spec.files))
     whole = commit is not None and not spec.files and not prefix
 
     def revision_of(entries: list[tree.Entry]) -> str:
@@ -180,7 +179,8 @@ def _below(path: Path, folder: Path) -> bool:
     return folder in path.parents
 
 
-def _check_parts(parts: Iterable[str], names: list[str]) -> None:
+def _parts(names: list[str], parts: tuple[str, ...]) -> list[str]:
+    """The files that belong to the named parts; every part must have one."""
     for part in parts:
         if not any(tree.within(name, [part]) for name in names):
             folders = {str(parent) for name in names for parent in Path(name).parents}
@@ -192,30 +192,41 @@ def _check_parts(parts: Iterable[str], names: list[str]) -> None:
                 else "subject.files names it",
                 next_step="correct subject.files in matrix.yaml",
             )
+    return [name for name in names if tree.within(name, parts)]
 
 
 def _place(state: Path, revision: str, fill: Callable[[Path], str]) -> tuple[Path, str]:
-    """The copy named `revision`, made if need be, all at once or not at all.
+    """The copy named `revision`, made if need be.
 
     `fill` writes a copy and returns what it is, which differs from `revision` where files changed meanwhile.
     """
     subjects = state / "subjects"
     if (subjects / revision).is_dir():
         return subjects / revision, revision
+    try:
+        revision = _make(subjects, fill)
+    except OSError as error:
+        raise NotReadyError(
+            f"the subject cannot be copied: {error.strerror or error}",
+            why="a file changed or went away meanwhile, or the disk has no room",
+            next_step="run this again; `repro doctor` shows the room on the disk",
+        ) from None
+    return subjects / revision, revision
+
+
+def _make(subjects: Path, fill: Callable[[Path], str]) -> str:
+    """All of a copy or nothing: what a killed process leaves behind has a name that nobody asks for."""
     subjects.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=subjects))
     try:
         revision = fill(draft)
         tree.freeze(draft)
-        try:
+        # Another process may have made the same copy in the meantime; theirs is as good.
+        if not (subjects / revision).is_dir():
             draft.rename(subjects / revision)
-        except OSError:
-            # Another process made the same copy in the meantime; theirs is as good.
-            if not (subjects / revision).is_dir():
-                raise
     finally:
         _remove(draft)
-    return subjects / revision, revision
+    return revision
 
 
 def _remove(folder: Path) -> None:

@@ -47,11 +47,13 @@ def find_test_file(given: str, root: Path, folder: Path | None, state: Path) -> 
     Raises:
         UsageError: when there is no such file.
     """
-    own = Path(given).expanduser().absolute()
-    inside = own.relative_to(folder).as_posix() if folder and own.is_relative_to(folder) else given
-    if not Path(inside).is_absolute() and (root / inside).is_file():
-        name = Path(os.path.normpath(inside)).as_posix()
-        return TestFile(name=name, host=root / name, outside=False, digest="")
+    own = Path(given).expanduser().resolve()
+    candidates = [os.path.normpath(given)]
+    if folder is not None and own.is_relative_to(folder):
+        candidates.append(own.relative_to(folder).as_posix())
+    for name in candidates:
+        if not name.startswith(("/", "..")) and (root / name).is_file():
+            return TestFile(name=name, host=root / name, outside=False, digest="")
     if own.is_file():
         return _from_outside(own, state)
     raise _missing(given, root)
@@ -113,9 +115,14 @@ def _may_inherit(module: ast.Module) -> bool:
     for node in ast.walk(module):
         if isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names):
             return True
-        if isinstance(node, ast.ClassDef) and any("TestCase" not in ast.unparse(base) for base in node.bases):
+        if isinstance(node, ast.ClassDef) and any(map(_is_foreign, node.bases)):
             return True
     return False
+
+
+def _is_foreign(base: ast.expr) -> bool:
+    name = ast.unparse(base)
+    return name != "object" and not name.endswith("TestCase")
 
 
 def _tests(module: ast.Module) -> Iterator[str]:
