@@ -101,6 +101,10 @@ class Stacks:
         }
         return known[axis]
 
+    def newest_ptxas(self, line: str) -> str:
+        """The newest release of a line such as "12.8"; anything else as it is."""
+        return next((each for each in reversed(self.ptxas) if each.startswith(f"{line}.")), line)
+
     def wheel_index(self, torch: str, build: str) -> str | None:
         """URL of the index that has this build of torch, or None where PyPI has it."""
         return None if build == self.torch[torch].default else self.index.format(build=build)

@@ -128,6 +128,8 @@ def _release(node: Scalar, axis: str, problems: Problems, stacks: Stacks) -> Cho
 
 def _known(node: Scalar, axis: str, value: str, problems: Problems, stacks: Stacks) -> Choice | None:
     known = stacks.known(axis)
+    if axis == "ptxas" and re.fullmatch(r"\d+\.\d+", value):
+        value = stacks.newest_ptxas(value)
     if value in known:
         return Choice(text=value)
     near = [] if axis == "cuda" else _neighbours(value, known)

@@ -49,11 +49,18 @@ def test_crossed_cells(tmp_path: Path):
     )
     assert [(cell.triton, cell.ptxas, cell.crossed) for cell in found.cells] == [
         ("3.4.0", None, False),
-        ("3.4.0", "12.8", True),
+        ("3.4.0", "12.8.93", True),
         ("3.5.1", None, True),
-        ("3.5.1", "12.8", True),
+        ("3.5.1", "12.8.93", True),
     ]
-    assert ids(found)[1] == "torch2.8.0-triton3.4.0-cu128-py312-ptxas12.8"
+    assert ids(found)[1] == "torch2.8.0-triton3.4.0-cu128-py312-ptxas12.8.93"
+
+
+def test_a_line_of_ptxas_is_its_newest_release_and_can_be_excluded_as_such(tmp_path: Path):
+    axes = 'python: "3.12", torch: "2.8.0", ptxas: ["12.4", "12.4.99", "12.9"]'
+    found = expanded(tmp_path, f'{{{axes}, exclude: [{{ptxas: "12.9", reason: known}}]}}')
+    assert [cell.ptxas for cell in found.cells] == ["12.4.99", "12.4.131"]
+    assert [each.cell.ptxas for each in found.excluded] == ["12.9.86"]
 
 
 def test_ranges_are_sets_and_may_overlap_what_is_pinned(tmp_path: Path):
