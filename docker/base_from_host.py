@@ -2,6 +2,8 @@
 
     base_from_host.py TAG --python /usr/bin/python3.12 [--whole] [--packages] [--docker docker]
 
+The interpreter may belong to a virtual environment, where its packages are wanted.
+
 Without --whole: that interpreter, its standard library, pip, a shell, and the shared objects they need; about
 100 MB. With --whole: the machine's /usr too, so that gcc and headers are there for compiling kernels.
 --packages keeps what is installed in the interpreter (a torch that could not be had again without a network).
@@ -17,6 +19,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 from pathlib import Path
 
 TOOLS = (
@@ -44,7 +47,8 @@ GROUP = "root:x:0:\nnogroup:x:65534:\n"
 
 _ASK = """
 import sys, sysconfig
-print(sys.base_prefix, sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), sep="\\n")
+paths = map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib"))
+print(sys.executable, sys.base_prefix, sys.prefix, *paths, sep="\\n")
 """
 
 
@@ -52,10 +56,12 @@ class Layout:
     """Where an interpreter keeps its parts."""
 
     def __init__(self, python: Path) -> None:
-        self.program = python.resolve()
         asked = subprocess.run([python, "-I", "-c", _ASK], capture_output=True, text=True, check=True)
-        prefix, stdlib, platstdlib = (Path(line) for line in asked.stdout.split("\n")[:3])
-        self.prefix, self.libraries = prefix, list(dict.fromkeys([stdlib, platstdlib]))
+        lines = [Path(line) for line in asked.stdout.splitlines()]
+        self.called, self.prefix, self.environment = lines[:3]  # `python` may be a script that calls another
+        self.program = self.called.resolve()
+        self.libraries = list(dict.fromkeys(lines[3:5]))
+        self.packages = list(dict.fromkeys(lines[5:7]))
 
     @property
     def pip(self) -> list[Path]:
@@ -98,20 +104,29 @@ class Image:
         self.folder(path.parent)
         with source.open("rb") as data:
             mode = 0o755 if stat.st_mode & 0o111 else 0o644
-            self._entry(path, tarfile.REGTYPE, mode, data=data, size=stat.st_size)
+            time = int(stat.st_mtime)  # bytecode is good as long as its source is as old as it says
+            self._entry(path, tarfile.REGTYPE, mode, data=data, size=stat.st_size, time=time)
 
     def tree(self, top: Path, left_out: tuple[str, ...] = ()) -> None:
-        """A folder with all in it, less the names in `left_out`, static libraries and bytecode."""
+        """A folder with all in it, less the names in `left_out` and static libraries."""
         self.folder(top)
         for root, names, files in os.walk(top):
-            names[:] = sorted(name for name in names if name not in left_out and name != "__pycache__")
+            names[:] = sorted(name for name in names if name not in left_out)
             for name in sorted(files):
                 path = Path(root, name)
-                if path.suffix not in (".a", ".pyc") and path.exists():
+                if path.suffix != ".a" and path.exists():
                     self.file(path)
 
     def _entry(
-        self, path: Path, kind: bytes, mode: int, *, target: str = "", data: object = None, size: int = 0
+        self,
+        path: Path,
+        kind: bytes,
+        mode: int,
+        *,
+        target: str = "",
+        data: object = None,
+        size: int = 0,
+        time: int = 0,
     ) -> None:
         name = str(path).strip("/")
         if not name or name in self._seen:
@@ -119,6 +134,7 @@ class Image:
         self._seen.add(name)
         info = tarfile.TarInfo(name)
         info.type, info.mode, info.linkname, info.size = kind, mode, target, size
+        info.mtime = time
         self._tar.addfile(info, data)  # type: ignore[arg-type]
 
 
@@ -155,7 +171,7 @@ def minimal(image: Image, layout: Layout) -> None:
         elf += library.glob("lib-dynload/*.so")
         image.tree(library, left_out=LEFT_OUT)
     for folder in layout.pip:
-        image.tree(folder)
+        image.tree(folder, left_out=("__pycache__",))
     objects = shared_objects(elf)
     homes = {path.parent for path in objects if path.name.startswith("libc.so")}
     objects |= {home / name for home in homes for name in COMMON_LIBRARIES if (home / name).exists()}
@@ -187,25 +203,54 @@ def etc(image: Image) -> None:
             image.file(Path(name))
 
 
-def whole_command(layout: Layout, packages: bool) -> list[str]:
-    """A tar command for all of /usr, the prefix, and the C compiler where that lives elsewhere."""
+def whole_command(layout: Layout, packages: bool, own: Path) -> list[str]:
+    """A tar command for all of /usr, the interpreter, the C compiler where that lives elsewhere, and `own`.
+
+    No path may come twice: the engine refuses such an archive.
+    """
     folders = [name for name in (*WHOLE, *ETC) if Path("/", name).exists()]
     cc = Path(shutil.which("gcc") or "/usr/bin/gcc").resolve()
-    for folder in (layout.prefix, cc.parent.parent):
+    for folder in dict.fromkeys((layout.prefix, layout.environment, cc.parent.parent)):
         if not folder.is_relative_to("/usr") and folder != Path("/"):
             folders.append(str(folder).strip("/"))
     left_out = list(WHOLE_LEFT_OUT)
     if not packages:
-        for library in layout.libraries:
-            left_out += [f"{str(library).strip('/')}/{name}" for name in ("site-packages", "dist-packages")]
-    excludes = [f"--exclude={pattern}" for pattern in left_out]
-    mode = "--mode=u+rw,go+r,a+X"
+        for library in layout.packages:
+            left_out += [
+                str(path).strip("/") for path in library.glob("*") if not path.name.startswith("pip")
+            ]
     return [
-        *("tar", "-C", "/", mode, "--owner=0", "--group=0", "--ignore-failed-read"),
-        *excludes,
-        "-c",
-        *folders,
+        *("tar", "--mode=u+rw,go+r,a+X", "--owner=0", "--group=0", "--ignore-failed-read"),
+        *(f"--exclude={pattern}" for pattern in left_out),
+        *("-c", "-C", "/", *folders, "-C", str(own), *own_files(own)),
     ]
+
+
+def own_files(own: Path) -> list[str]:
+    """What the image has of its own, folder by folder, so that none is named that the machine's part has."""
+    return sorted(
+        str(path.relative_to(own)) for path in own.rglob("*") if not path.is_dir() or not any(path.iterdir())
+    )
+
+
+def lay_out_own(own: Path, layout: Layout) -> Path:
+    """Write the image's own accounts below `own`, and find or make the folder to put on PATH.
+
+    That folder is the interpreter's own where `python3` means it there; else one with links to it.
+    """
+    for name, text in (("passwd", PASSWD), ("group", GROUP)):
+        (own / "etc").mkdir(exist_ok=True)
+        (own / "etc" / name).write_text(text)
+    for name in ("tmp", "root"):
+        (own / name).mkdir()
+    home = layout.called.parent
+    if (home / "python3").exists() and (home / "python3").resolve() == layout.program:
+        return home
+    links = own / "opt" / "python" / "bin"
+    links.mkdir(parents=True)
+    for name in ("python3", "python"):
+        (links / name).symlink_to(layout.program)
+    return Path("/opt/python/bin")
 
 
 def main() -> None:
@@ -219,40 +264,39 @@ def main() -> None:
     parser.add_argument("--docker", default="docker")
     given = parser.parse_args()
     layout = Layout(given.python)
-    path = f"PATH={layout.prefix}/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
-    command = [given.docker, "import", "-c", f"ENV {path}", "-c", "ENV LANG=C.UTF-8", "-", given.tag]
-    importing = subprocess.Popen(command, stdin=subprocess.PIPE)
-    assert importing.stdin is not None
     if given.whole:
-        whole(importing.stdin, layout, given.packages)
-    else:
-        image = Image(importing.stdin)  # type: ignore[arg-type]
-        minimal(image, layout)
-        etc(image)
-        image.close()
+        sys.exit(whole(given.docker, given.tag, layout, given.packages))
+    importing = start_import(given.docker, given.tag, layout.prefix / "bin")
+    assert importing.stdin is not None
+    image = Image(importing.stdin)  # type: ignore[arg-type]
+    minimal(image, layout)
+    etc(image)
+    image.close()
     importing.stdin.close()
     sys.exit(importing.wait())
 
 
-def whole(stream: io.BufferedIOBase, layout: Layout, packages: bool) -> None:
-    """The machine's /usr by tar, then the few files that are the image's own."""
-    packing = subprocess.Popen(
-        whole_command(layout, packages), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    )
-    assert packing.stdout is not None
-    head = io.BytesIO()
-    own = Image(head)  # type: ignore[arg-type]
-    etc(own)
-    interpreter(own, layout)
-    for folder in layout.pip:
-        own.tree(folder)
-    own.folder(layout.prefix / "share")  # a header without data comes last: nothing but padding follows it
-    own.close()
-    members = head.getvalue().rstrip(b"\0")
-    stream.write(members + b"\0" * (-len(members) % 512))
-    shutil.copyfileobj(packing.stdout, stream, 1 << 20)
-    if packing.wait() not in (0, 1):  # 1: a file changed while it was read, such as a log
-        sys.exit(f"tar failed with status {packing.returncode}")
+def start_import(docker: str, tag: str, home: Path, source: object = subprocess.PIPE) -> subprocess.Popen:
+    """`docker import` with the interpreter's folder first on PATH."""
+    path = f"PATH={home}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
+    command = [docker, "import", "-c", f"ENV {path}", "-c", "ENV LANG=C.UTF-8", "-", tag]
+    return subprocess.Popen(command, stdin=source)  # type: ignore[call-overload]
+
+
+def whole(docker: str, tag: str, layout: Layout, packages: bool) -> int:
+    """The machine's /usr and the interpreter by tar, with the few files that are the image's own."""
+    with tempfile.TemporaryDirectory() as scratch:
+        home = lay_out_own(Path(scratch), layout)
+        command = whole_command(layout, packages, Path(scratch))
+        packing = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        imported = start_import(docker, tag, home, packing.stdout).wait()
+        if packing.stdout is not None:
+            packing.stdout.close()
+        packed = packing.wait()
+    if imported == 0 and packed not in (0, 1):  # 1: a file changed while it was read, such as a log
+        print(f"tar failed with status {packed}", file=sys.stderr)
+        return packed
+    return imported
 
 
 if __name__ == "__main__":

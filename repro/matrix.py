@@ -100,7 +100,6 @@ class MatrixRun:
         subject: code under test.
         goal: how much is tried.
         gpus: indexes of the GPUs to spread cells over; empty for none.
-        gpu_model: model of those GPUs, or "".
         jobs: cells that run trials at a time.
         report: takes the news.
     """
@@ -110,7 +109,6 @@ class MatrixRun:
     goal: Goal
     report: Reporter
     gpus: Sequence[int] = ()
-    gpu_model: str = ""
     jobs: int = 1
     clock: Callable[[], float] = time.monotonic
 
@@ -224,7 +222,7 @@ class MatrixRun:
             revision=self.subject.revision,
             test=self.subject.test,
             mode=self.goal.mode,
-            gpu=self.gpu_model if cell.on_gpu else "",
+            gpu=self.runner.gpu_model if cell.on_gpu and self.gpus else "",
         )
 
     def _pending(self, cell: Cell) -> list[int]:

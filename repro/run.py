@@ -79,6 +79,7 @@ class Runner:
         ledger: takes the records.
         state: the run's folder; evidence goes to `blocks/`, kernel caches to `cache/`.
         limits: on every trial process.
+        gpu_model: model of the GPUs, as the driver names it; recorded where a cell uses one.
         keep_inputs: failing trials of a block whose random inputs are kept as bits.
         stop: once set, running trials are ended and `Interrupted` is raised.
         clock: seconds, monotonic.
@@ -89,6 +90,7 @@ class Runner:
     ledger: Ledger
     state: Path
     limits: Limits
+    gpu_model: str = ""
     keep_inputs: int = 4
     stop: threading.Event = field(default_factory=threading.Event)
     clock: Callable[[], float] = time.monotonic
@@ -223,6 +225,7 @@ class Runner:
                 "mode": order.mode.value,
                 "seeds": list(order.seeds),
                 "first_trial": order.first_trial,
+                "gpu_model": self.gpu_model if order.gpu is not None else "",
                 "keep_inputs": self.keep_inputs,
                 "signature": asdict(subject.signature),
             },
@@ -282,10 +285,10 @@ def _settle(records: Path, exit_: Exit | None, timed_out: float | None) -> _Bloc
     )
     if begun is not None and open_trial:
         line = {"event": Event.END, "trial": begun["trial"], "seed": begun["seed"]}
-        _append(records, {**line, "outcome": outcome, "message": message, "by": "kit", "duration": None})
+        _append(records, {**line, "outcome": outcome, "message": message, "duration": None})
         fatal = message if outcome is Outcome.INFRA else ""
         return _Block(ended=ended + 1, died=message, fatal=fatal)
-    _append(records, {"event": Event.MISSING, "outcome": outcome, "reason": message, "by": "kit"})
+    _append(records, {"event": Event.MISSING, "outcome": outcome, "reason": message})
     return _Block(ended=ended, died=message, fatal=message)
 
 
@@ -317,7 +320,8 @@ def _append(records: Path, event: dict[str, object]) -> None:
     cut = records.exists() and records.stat().st_size > 0 and records.read_bytes()[-1:] != b"\n"
     try:
         with records.open("ab", buffering=0) as file:
-            file.write((b"\n" if cut else b"") + json.dumps(event).encode() + b"\n")
+            line = json.dumps({**event, "by": "kit", "time": time.time()}).encode()
+            file.write((b"\n" if cut else b"") + line + b"\n")
     except OSError as error:
         raise NotReadyError(
             f"cannot record to {records}: {error.strerror}",

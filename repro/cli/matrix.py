@@ -87,18 +87,22 @@ def _run(
 ) -> list[CellResult]:
     engine = workspace.engine()
     ui.say(f"{subject.test} of {subject.origin} at {subject.revision[:20]}; {describe(engine)}")
+    gpus = workspace.gpus()
     runner = Runner(
-        engine=engine, ledger=ledger, state=workspace.state, limits=workspace.limits, say=board.say
+        engine=engine,
+        ledger=ledger,
+        state=workspace.state,
+        limits=workspace.limits,
+        gpu_model=gpu_model() if gpus else "",
+        say=board.say,
     )
     runner.recover()
-    gpus = workspace.gpus()
     run = MatrixRun(
         runner=runner,
         subject=subject,
         goal=goal,
         report=board,
         gpus=gpus,
-        gpu_model=gpu_model() if gpus else "",
         jobs=jobs or workspace.workers(),
     )
     return run.run(workspace.cells)

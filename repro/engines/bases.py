@@ -126,8 +126,10 @@ def _from_host(builder: Builder, cell: Cell, *, tag: str, log: Path, timeout: fl
     Raises:
         BuildError: this machine has no such Python, or the image could not be made.
     """
-    found = pythons.find(cell.python)
-    if not found:
+    python = _holding_torch(cell)
+    held = python.held if python else {}
+    python = python or next(iter(pythons.find(cell.python)), None)
+    if python is None:
         raise BuildError(
             f"{cell.id}: no base image with Python {cell.python} can be had",
             why="no registry answers from here, and this machine's own Pythons are "
@@ -135,7 +137,6 @@ def _from_host(builder: Builder, cell: Cell, *, tag: str, log: Path, timeout: fl
             next_step=f"leave such cells out with --only, install Python {cell.python}, "
             f"or set {ENVIRONMENT_NAME} to an image that is here",
         )
-    python, held = _best(found, cell)
     say(f"no registry answers: the base image is made from this machine's {python.path}")
     flags = ["--whole"] if cell.on_gpu else []
     flags += ["--packages"] if held else []
@@ -152,10 +153,8 @@ def _from_host(builder: Builder, cell: Cell, *, tag: str, log: Path, timeout: fl
     return Root(image=tag, origin=f"this machine's Python {python.minor}", held=held)
 
 
-def _best(found: list[pythons.PythonHere], cell: Cell) -> tuple[pythons.PythonHere, dict[str, str]]:
-    """The interpreter to take, and what it holds where a torch in it stands in for a package index."""
-    if cell.on_gpu and indexes.configured().only_reachable().no_index:
-        for python in found:
-            if "torch" in python.held:
-                return python, python.held
-    return found[0], {}
+def _holding_torch(cell: Cell) -> pythons.PythonHere | None:
+    """An interpreter that has the cell's torch already, where none could be fetched for a GPU cell."""
+    if not cell.on_gpu or not indexes.configured().only_reachable().no_index:
+        return None
+    return pythons.holding(cell.python, "torch", cell.torch)

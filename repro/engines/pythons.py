@@ -61,6 +61,20 @@ def look_at(path: Path) -> PythonHere | None:
     )
 
 
+def holding(minor: str, package: str, version: str) -> PythonHere | None:
+    """The `python3` on PATH where it is of that minor version and holds that release of a package.
+
+    It may belong to a virtual environment: that is how machines are often handed out with a torch.
+    """
+    kit = Path(sys.prefix) / "bin"
+    path = os.pathsep.join(part for part in os.get_exec_path() if Path(part) != kit)
+    on_path = shutil.which("python3", path=path)
+    here = look_at(Path(on_path)) if on_path else None
+    if here is None or here.minor != minor:
+        return None
+    return here if here.held.get(package, "").partition("+")[0] == version else None
+
+
 def find(minor: str) -> list[PythonHere]:
     """Interpreters of that minor version outside virtual environments; the one that runs the kit first."""
     found: list[PythonHere] = []
