@@ -71,7 +71,7 @@ class Draws:
         base: Any = importlib.import_module("torch.utils._python_dispatch").TorchDispatchMode
         draws = self
 
-        class Recording(base):
+        class Recording(base):  # type: ignore[misc]
             def __torch_dispatch__(
                 self, func: Any, types: Any, args: Any = (), kwargs: Optional[Dict[str, Any]] = None
             ) -> Any:
