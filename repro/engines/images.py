@@ -119,17 +119,15 @@ class Images:
         if root.image == host_tag:  # its layers live on in the base; the name would only be in the way
             self._client.images.remove(host_tag, noprune=True)
 
-    def _build_torch(self, tag: str, wanted: _Wanted) -> None:
-        base, _ = self._step(base_tag(wanted.cell), wanted, self._build_base)
-        plan = packages.plan(wanted.cell, (), base.held)
-        self._install("torch", base, tag, wanted, plan, [(plan.torch, "")])
-
     def _build_cell(self, tag: str, wanted: _Wanted) -> None:
         cell = wanted.cell
-        parent, _ = self._step(base_tag(cell), wanted, self._build_base)
-        plan = packages.plan(cell, wanted.requirements, parent.held)
-        if plan.torch:
-            parent, _ = self._step(torch_tag(cell), wanted, self._build_torch)
+        base, _ = self._step(base_tag(cell), wanted, self._build_base)
+        plan = packages.plan(cell, wanted.requirements, base.held)
+
+        def build_torch(tag: str, wanted: _Wanted) -> None:
+            self._install("torch", base, tag, wanted, plan, [(plan.torch, "")])
+
+        parent = self._step(torch_tag(cell), wanted, build_torch)[0] if plan.torch else base
         batches: list[tuple[Sequence[Pin], str]] = [(plan.cell, "")]
         if plan.ptxas:
             batches.append(([plan.ptxas], PTXAS_HOME))

@@ -131,7 +131,7 @@ def driver_libraries() -> dict[str, Path]:
 
 
 def _beside(libcuda: Path) -> dict[str, Path]:
-    """Libraries beside libcuda with the driver's version in their name; the loader's cache leaves them out."""
+    """Libraries beside libcuda with the driver's version in their name, which the loader does not list."""
     version = libcuda.resolve().name.partition(".so.")[2]
     names = [path.name for path in libcuda.parent.glob(f"libnvidia-*.so.{version}")]
     parts = ("gpucomp", "nvvm", "ptxjitcompiler", "ml")

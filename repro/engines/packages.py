@@ -12,6 +12,7 @@ import platform
 import re
 import subprocess
 import tempfile
+import time
 import tomllib
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,11 +27,12 @@ from packaging.version import Version
 from repro.cells import Cell
 from repro.engines import indexes as where
 from repro.engines.indexes import Indexes
-from repro.engines.pythons import uv_program
-from repro.errors import BuildError
+from repro.engines.pythons import look_at, uv_program
+from repro.errors import BuildError, ReproError
 from repro.stacks import stacks
 
 RESOLVE_SECONDS = 120.0
+INSTALL_SECONDS = 1800.0
 PTXAS_PACKAGE = "nvidia-cuda-nvcc-cu12"
 PTXAS_INSIDE = "nvidia/cuda_nvcc/bin/ptxas"
 """Where that package has the program, below the folder it is installed into."""
@@ -68,13 +70,19 @@ class Plan:
     indexes: Indexes = field(default_factory=Indexes)
 
 
-def plan(cell: Cell, requirements: Sequence[str] = (), held: Mapping[str, str] | None = None) -> Plan:
+def plan(
+    cell: Cell,
+    requirements: Sequence[str] = (),
+    held: Mapping[str, str] | None = None,
+    prefer: Sequence[Pin] = (),
+) -> Plan:
     """Resolve everything that a cell needs.
 
     Args:
         cell: the cell.
         requirements: further pip requirements of the subject.
         held: packages that the base brings along already; not installed again where their version fits.
+        prefer: versions to keep to where they fit.
 
     Raises:
         BuildError: a package or version is on no index and in no folder that can be reached.
@@ -83,9 +91,9 @@ def plan(cell: Cell, requirements: Sequence[str] = (), held: Mapping[str, str] |
     held = held or {}
     if held.get("torch", "").partition("+")[0] == cell.torch:
         return resolver.beside(held, requirements)
-    torch = resolver.resolve([resolver.torch])
+    torch = resolver.resolve([resolver.torch], prefer)
     whole = resolver.resolve(
-        [resolver.torch, f"triton=={cell.triton}", "pytest", *cell.packages, *requirements], prefer=torch
+        [resolver.torch, f"triton=={cell.triton}", "pytest", *cell.packages, *requirements], [*torch, *prefer]
     )
     shared = tuple(pin for pin in torch if pin.name != "triton")
     rest = tuple(pin for pin in whole if pin not in shared)
@@ -252,7 +260,7 @@ def _reason(stderr: str) -> str:
         line.strip() for line in text.splitlines() if not line.lstrip().startswith(("warning:", "hint:"))
     ]
     sentence = re.sub(r"\s+", " ", " ".join(lines)).strip()
-    sentence = sentence.removeprefix("No solution found when resolving dependencies: ")
+    sentence = re.sub(r"^(error: |cause: |No solution found when resolving dependencies:? )+", "", sentence)
     return sentence.split(" hint: ")[0][:600] or "uv gave no reason"
 
 
@@ -260,3 +268,58 @@ def unreadable_by_uv(wheel: Path) -> bool:
     """Whether a wheel is packed with LZMA, which pip reads and uv does not."""
     with zipfile.ZipFile(wheel) as archive:
         return any(entry.compress_type == zipfile.ZIP_LZMA for entry in archive.infolist())
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Set up an environment that is there already: `install --torch X --cuda cpu --triton Y --python PATH`."""
+    import argparse
+    import sys
+
+    parser = argparse.ArgumentParser(prog="python -m repro.engines.packages", description=main.__doc__)
+    parser.add_argument("command", choices=["install"])
+    for name in ("torch", "cuda", "triton"):
+        parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--python", type=Path, required=True, help="interpreter of the environment")
+    given = parser.parse_args(arguments)
+    try:
+        _install(given.torch, given.cuda, given.triton, given.python)
+    except ReproError as error:
+        lines = [f"error: {error.what}", error.why and f"why: {error.why}", error.next_step]
+        print("\n".join(line for line in lines if line), file=sys.stderr)
+        return int(error.exit_code)
+    return 0
+
+
+def _install(torch: str, cuda: str, triton: str, python: Path) -> None:
+    """Add torch, triton and what they need to an environment; what is there and fits stays.
+
+    Raises:
+        BuildError: no such interpreter, or a package is nowhere.
+    """
+    from repro.engines.installer import Installer
+
+    here = look_at(python.absolute())
+    if here is None:
+        raise BuildError(f"{python} does not run", next_step="make clean, then the same command again")
+    release = stacks().torch.get(torch)
+    cell = Cell(
+        python=here.minor,
+        torch=torch,
+        triton=triton,
+        cuda=cuda,
+        pinned_triton=release.triton if release else triton,
+        packages=stacks().requirements(triton, cuda),
+    )
+    there = [Pin(name=name, version=version) for name, version in here.held.items()]
+    wanted = plan(cell, prefer=there)
+    pins = [pin for pin in (*wanted.torch, *wanted.cell) if here.held.get(pin.name) != pin.version]
+    handle, name = tempfile.mkstemp(prefix="repro-install-", suffix=".log")
+    os.close(handle)
+    deadline = time.monotonic() + INSTALL_SECONDS
+    installer = Installer(uv_program(), python.absolute(), wanted.indexes, Path(name), deadline)
+    installer.install(cell, pins)
+    Path(name).unlink()  # kept where the installation failed: the error names it
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
 import shutil
 import sys
@@ -15,10 +14,10 @@ from pathlib import Path
 from repro.cells import Cell
 from repro.engines import packages, pythons
 from repro.engines.base import Check, CheckState, GpuMode, Job, Limits, Prepared, Running, Say
-from repro.engines.indexes import Indexes
+from repro.engines.installer import Installer
 from repro.engines.local import start_local, sweep_local
 from repro.engines.locking import locked
-from repro.engines.messages import build_failed, decisive_line
+from repro.engines.messages import decisive_line
 from repro.engines.process import Done, run_logged
 from repro.errors import BuildError
 
@@ -121,38 +120,6 @@ class VenvEngine:
         digest = hashlib.sha256(json.dumps([cell.python, cell.ptxas, pins]).encode()).hexdigest()
         note = {"cell": cell.id, "digest": digest, "pins": pins}
         (folder / "repro.json").write_text(json.dumps(note, indent=1), encoding="utf-8")
-
-
-class Installer:
-    """Puts exact pins into an environment: with uv, and with pip what uv cannot read."""
-
-    def __init__(self, uv: str, python: Path, indexes: Indexes, log: Path, deadline: float) -> None:
-        self._uv, self._python, self._indexes = uv, python, indexes
-        self._log, self._deadline = log, deadline
-
-    def install(self, cell: Cell, pins: Sequence[packages.Pin], *where: str) -> None:
-        """Install pins without looking at what they depend on.
-
-        Raises:
-            BuildError: uv or pip failed or ran out of time.
-        """
-        by_pip = [pin for pin in pins if pin.wheel and packages.unreadable_by_uv(pin.wheel)]
-        by_uv = [str(pin.wheel or pin.requirement) for pin in pins if pin not in by_pip]
-        common = [self._uv, "pip", "install", "--python", str(self._python), "--no-config"]
-        if by_uv:
-            flags = ["--no-deps", "--compile-bytecode", *self._indexes.uv_flags(), *where]
-            self._run(cell, [*common, *flags, *by_uv])
-        if by_pip:
-            self._run(cell, [*common, *self._indexes.uv_flags(), "pip"])
-            pip = [str(self._python), "-m", "pip", "install", "--no-deps", "--no-index", *where]
-            self._run(cell, [*pip, *(str(pin.wheel) for pin in by_pip)])
-
-    def _run(self, cell: Cell, command: Sequence[str]) -> None:
-        env = {**os.environ, **self._indexes.environment(), "NO_COLOR": "1"}
-        left = max(1.0, self._deadline - time.monotonic())
-        done = run_logged(command, log=self._log, timeout=left, env=env)
-        if not done.ok:
-            raise build_failed(cell, "the environment", done, self._log)
 
 
 def _no_python(cell: Cell, made: Done, log: Path) -> BuildError:
