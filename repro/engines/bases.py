@@ -154,7 +154,10 @@ def _from_host(builder: Builder, cell: Cell, *, tag: str, log: Path, timeout: fl
 
 
 def _holding_torch(cell: Cell) -> pythons.PythonHere | None:
-    """An interpreter that has the cell's torch already, where none could be fetched for a GPU cell."""
+    """An interpreter that has a torch already, where none could be fetched for a GPU cell.
+
+    Any torch: the base is shared by cells of every torch, whichever of them is built first.
+    """
     if not cell.on_gpu or not indexes.configured().only_reachable().no_index:
         return None
-    return pythons.holding(cell.python, "torch", cell.torch)
+    return pythons.holding(cell.python, "torch")

@@ -271,7 +271,7 @@ def unreadable_by_uv(wheel: Path) -> bool:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Set up an environment that is there already: `install --torch X --cuda cpu --triton Y --python PATH`."""
+    """Set up an environment that is there: `install --torch X --cuda cpu --triton Y --python PATH`."""
     import argparse
     import sys
 

@@ -61,8 +61,8 @@ def look_at(path: Path) -> PythonHere | None:
     )
 
 
-def holding(minor: str, package: str, version: str) -> PythonHere | None:
-    """The `python3` on PATH where it is of that minor version and holds that release of a package.
+def holding(minor: str, package: str) -> PythonHere | None:
+    """The `python3` on PATH where it is of that minor version and holds a package.
 
     It may belong to a virtual environment: that is how machines are often handed out with a torch.
     """
@@ -72,7 +72,7 @@ def holding(minor: str, package: str, version: str) -> PythonHere | None:
     here = look_at(Path(on_path)) if on_path else None
     if here is None or here.minor != minor:
         return None
-    return here if here.held.get(package, "").partition("+")[0] == version else None
+    return here if package in here.held else None
 
 
 def find(minor: str) -> list[PythonHere]:
