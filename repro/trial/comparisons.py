@@ -50,7 +50,9 @@ class Comparisons:
 
     def end(self) -> List[Dict[str, Any]]:
         """Stop measuring, and what was measured since `begin`."""
-        records, self._records = self._records or [], None
+        if self._records is None:
+            return []
+        records, self._records = self._records, None
         if self._count > _MOST:
             records.append({"index": self._count - 1, "left_out": self._count - _MOST})
         return records

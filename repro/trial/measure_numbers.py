@@ -69,7 +69,7 @@ def measure_agreeing(
             relative_at = int(relative.argmax())
         size *= rtol
         size += atol
-        ratio = float((error / size).max()) if atol > 0.0 else float(numpy.nanmax(error / size, initial=0.0))
+        ratio = float(numpy.fmax.reduce(error / size, initial=0.0))
     return {
         "max_abs": worst,
         "max_abs_at": {"index": unravel(at, shape), "actual": x.item(at), "expected": y.item(at)},
@@ -137,6 +137,8 @@ def _part(
         relative[~numpy.isfinite(relative)] = 0.0
         ratio = error / tolerance
         ratio[error == 0.0] = 0.0
+        ratio[numpy.isnan(ratio)] = math.inf
+        excess = error - tolerance
 
     def at(place: int, errors: Any) -> Dict[str, Any]:
         values = [v[place].item() for v in (one, other)]
@@ -146,11 +148,11 @@ def _part(
     return {
         "max_abs": at(int(error.argmax()), error),
         "max_rel": at(int(relative.argmax()), relative),
-        "ratio": float(numpy.nanmax(ratio)),
+        "ratio": float(ratio.max()),
         "nan": [int(nan_x.sum()), int(nan_y.sum())],
         "inf": [int(numpy.isinf(x).sum()), int(numpy.isinf(y).sum())],
         "wrong": start + ((error > tolerance) | (error == math.inf)).nonzero()[0],
-        "excess": error - tolerance,
+        "excess": excess,
         "start": start,
     }
 

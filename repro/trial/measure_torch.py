@@ -184,7 +184,8 @@ def _mismatches(
         if not wrong.numel():
             continue
         x, y = one[wrong], other[wrong]
-        excess = (x - y).abs().double() - (y.abs().double() * rtol + atol)
+        wide = torch.complex128 if one.is_complex() else torch.float64
+        excess = (x.to(wide) - y.to(wide)).abs() - (y.to(wide).abs() * rtol + atol)
         top = excess.nan_to_num_(nan=math.inf).topk(min(WORST, len(excess)))
         lists = [top.values, wrong[top.indices], x[top.indices], y[top.indices]]
         worst += list(zip(*(part.tolist() for part in lists), [i] * WORST))  # noqa: B905
