@@ -16,7 +16,7 @@ from repro import ui
 from repro.cells import Cell
 from repro.matrix import CellResult, Phase
 
-COLUMNS = ("cell", "state", "failed/trials>", "rate>", "interval", "left>", "note")
+COLUMNS = ("cell", "state", "failed/trials>", "rate>", "interval", "others", "left>")
 
 
 def open_board(cells: Sequence[Cell]) -> Board:
@@ -56,13 +56,25 @@ class PlainBoard(Board):
     """A line when a cell changes its state, and one each time its trials have grown by a quarter."""
 
     def _show(self, result: CellResult, before: CellResult | None) -> None:
-        known = before.rate.trials if before is not None else 0
         same = before is not None and before.phase is result.phase
-        if same and result.rate.trials < known * 1.25 + 10:
-            self.results[result.cell.id] = before or result
+        known = before.rate.trials if before is not None else 0
+        if before is not None and same and result.rate.trials < known * 1.25 + 10:
+            self.results[result.cell.id] = before
             return
         if result.phase is not Phase.WAITING:
-            ui.say("  ".join(value for value in row(result) if value))
+            ui.say(_line(result))
+
+
+def _line(result: CellResult) -> str:
+    """What has become of a cell, in one line."""
+    rate, parts = result.rate, [f"{ui.cell_name(result.cell)}: {result.phase.value}"]
+    if rate.rate is not None:
+        interval = f"{ui.percent(rate.low)} to {ui.percent(rate.high)}"
+        parts.append(f"{rate.failed} of {rate.trials} failed, {ui.percent(rate.rate)} ({interval})")
+    parts.append(ui.outcomes(result.others))
+    parts.append(f"{ui.duration(result.left)} left" if result.left is not None else "")
+    parts.append(result.note)
+    return ", ".join(part for part in parts if part)
 
 
 class LiveBoard(Board):
@@ -103,6 +115,6 @@ def row(result: CellResult) -> tuple[str, ...]:
         f"{rate.failed}/{rate.trials}",
         ui.percent(rate.rate) if rate.rate is not None else "-",
         f"{ui.percent(rate.low)} to {ui.percent(rate.high)}" if rate.trials else "-",
+        ui.outcomes(result.others),
         ui.duration(result.left) if result.left is not None else "",
-        "; ".join(part for part in (ui.outcomes(result.others), result.note) if part),
     )

@@ -49,15 +49,13 @@ def close_broken_pipe() -> int:
     return ExitCode.DONE
 
 
-def make_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> Table:
+def make_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     """A plain table; columns named with a trailing `>` are right-aligned."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(
-        title=Text(title) if title else None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
-    )
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in columns:
         table.add_column(
             column.rstrip(">"), justify="right" if column.endswith(">") else "left", overflow="fold"
@@ -71,7 +69,9 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title:
     """Print a table to stdout; where stdout is no terminal, as wide as it needs to be and without padding."""
     from rich.console import Console
 
-    table = make_table(columns, rows, title=title)
+    table = make_table(columns, rows)
+    if title:
+        print(title)
     if sys.stdout.isatty():
         Console(highlight=False).print(table)
         return
@@ -105,6 +105,12 @@ def cell_name(cell: Cell) -> str:
 def outcomes(counts: Mapping[Outcome, int]) -> str:
     """ "3 CRASHED, 1 TIMED_OUT"."""
     return ", ".join(f"{number} {outcome.value}" for outcome, number in sorted(counts.items()))
+
+
+def one_line(text: str, most: int = 160) -> str:
+    """A text's first words, on one line and without control characters."""
+    plain = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+    return plain if len(plain) <= most else plain[: most - 1] + "…"
 
 
 def count(number: int, noun: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
 import click
@@ -19,7 +20,7 @@ from repro.run import Runner
 from repro.stats import Stopping
 from repro.store import Ledger, set_aside
 from repro.subject import Subject
-from repro.trial.records import Mode
+from repro.trial.records import Mode, Outcome
 
 
 @click.command()
@@ -58,10 +59,11 @@ def matrix(
             _set_aside(workspace, tested, goal.mode)
         with workspace.ledger() as ledger, open_board(workspace.cells) as board:
             results = _run(workspace, tested, goal, ledger, board, jobs)
+            notes = [note for result in results for note in _notes(result, ledger, tested, goal.mode)]
     if as_json:
-        click.echo(json.dumps(_as_json(workspace, tested, goal, results), indent=2))
+        click.echo(json.dumps(_as_json(workspace, tested, goal, results, notes), indent=2))
     else:
-        _print(workspace, tested, goal, results)
+        _print(workspace, tested, goal, results, notes)
     return _exit_code(results)
 
 
@@ -111,40 +113,61 @@ def _run(
 # Results ---------------------------------------------------------------------------------------------------
 
 
-def _print(workspace: Workspace, subject: Subject, goal: Goal, results: Sequence[CellResult]) -> None:
-    stopping = goal.stopping
-    title = f"{subject.test}, {goal.mode.value}, {100 * stopping.confidence:g} % intervals"
-    if stopping.half_width is not None:
-        title += f", stopped at ±{ui.percent(stopping.half_width)}"
-    columns = [column for column in COLUMNS if column != "left>"]
-    rows = [
-        [value for name, value in zip(COLUMNS, row(result), strict=True) if name != "left>"]
-        for result in results
-    ]
-    ui.print_table(columns, rows, title=title)
+def _print(
+    workspace: Workspace, subject: Subject, goal: Goal, results: Sequence[CellResult], notes: Sequence[str]
+) -> None:
+    shown = [index for index, column in enumerate(COLUMNS) if column != "left>"]
+    rows = [[row(result)[index] for index in shown] for result in results]
+    ui.print_table([COLUMNS[index] for index in shown], rows, title=_title(subject, goal))
     if workspace.expansion.excluded:
         left_out = [(each.cell.id, each.reason) for each in workspace.expansion.excluded]
         ui.print_table(("left out", "why"), left_out)
-    for note in _notes(results):
+    for note in (*notes, *_legend(results)):
         click.echo(note)
     click.echo(f"next: {_next_step(results)}")
 
 
-def _notes(results: Sequence[CellResult]) -> list[str]:
+def _title(subject: Subject, goal: Goal) -> str:
+    stopping = goal.stopping
+    title = f"{subject.test}, mode {goal.mode.value}, at most {stopping.most} trials a cell"
+    if stopping.half_width is not None:
+        title += f", fewer once within ±{ui.percent(stopping.half_width)}"
+    return f"{title}; intervals of {100 * stopping.confidence:g} %"
+
+
+def _notes(result: CellResult, ledger: Ledger, subject: Subject, mode: Mode) -> list[str]:
+    """Why a cell is broken or stopped early, and one example of each outcome that enters no rate."""
+    cell = result.cell.id
+    notes = [f"{cell}: {result.note}"] if result.note else []
+    for outcome in sorted(result.others):
+        found = ledger.trials(
+            cell=cell, revision=subject.revision, test=subject.test, mode=mode, outcomes=[outcome]
+        )
+        for trial in islice(found, 1):
+            told = ui.one_line(trial.message)
+            notes.append(f"{cell}: {outcome.value}, such as seed {trial.seed}: {told}")
+    return notes
+
+
+def _legend(results: Sequence[CellResult]) -> list[str]:
     """What a reader of the table must know."""
-    notes = []
+    legend = []
     if any(result.cell.crossed for result in results):
-        notes.append("× a crossed cell: its Triton or ptxas is not the one that this torch was released with")
+        legend.append(
+            "× a crossed cell: its Triton or ptxas is not the one that this torch was released with"
+        )
     if any(not result.cell.on_gpu for result in results):
-        notes.append(
+        legend.append(
             "cpu cells ran without a GPU, kernels under Triton's interpreter, shapes scaled down:"
             " their rates say nothing about a GPU"
         )
-    return notes
+    return legend
 
 
 def _next_step(results: Sequence[CellResult]) -> str:
     """The command that helps most after these results."""
+    if any(Outcome.FAILED_OTHERWISE in result.others for result in results):
+        return "if that other failure is the one you look for, name it under subject.signature in matrix.yaml"
     broken = [result for result in results if result.phase is Phase.BROKEN]
     failing = [result for result in results if result.rate.failed]
     if broken:
@@ -159,7 +182,7 @@ def _next_step(results: Sequence[CellResult]) -> str:
 
 
 def _as_json(
-    workspace: Workspace, subject: Subject, goal: Goal, results: Sequence[CellResult]
+    workspace: Workspace, subject: Subject, goal: Goal, results: Sequence[CellResult], notes: Sequence[str]
 ) -> dict[str, object]:
     return {
         "profile": workspace.profile.name,
@@ -167,6 +190,7 @@ def _as_json(
         "mode": goal.mode.value,
         "cells": [_cell_json(result) for result in results],
         "excluded": [{"id": each.cell.id, "reason": each.reason} for each in workspace.expansion.excluded],
+        "notes": list(notes),
         "next": _next_step(results),
     }
 
