@@ -9,9 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from repro.cells import Cell
-from repro.engines import indexes, nvidia, pythons
+from repro.engines import indexes, nvidia, packages, pythons
 from repro.engines.base import Check, CheckState, GpuMode
+from repro.engines.client import FAILURES, connect
+from repro.engines.docker import DockerEngine
+from repro.engines.select import create
 from repro.errors import NotReadyError
+from repro.stacks import stacks
 
 OK, WARN, FAIL = CheckState.OK, CheckState.WARN, CheckState.FAIL
 
@@ -55,9 +59,6 @@ def checks(
 
 def _engine(state: Path, name: str, gpu: GpuMode, wants_gpu: bool) -> list[Check]:
     """The engine that would run, and how a GPU gets into its containers."""
-    from repro.engines.docker import DockerEngine
-    from repro.engines.select import create
-
     if name in ("auto", "docker"):
         try:
             docker = DockerEngine(state, gpu)
@@ -138,11 +139,10 @@ def _existing(path: Path) -> Path:
 
 def _engine_folder() -> Path | None:
     """Where the engine keeps images, where that is a folder of this machine."""
-    from repro.engines.client import FAILURES, connect
-
     try:
         client = connect(timeout=5)
         folder = Path(str(client.info().get("DockerRootDir", "")))
+        client.close()
     except (NotReadyError, *FAILURES):
         return None
     return folder if folder.is_dir() else None
@@ -150,11 +150,13 @@ def _engine_folder() -> Path | None:
 
 def _indexes(missing: Sequence[Cell]) -> list[Check]:
     """Every package index that pip is configured with, and PyTorch's own where a cell needs it."""
-    from repro.stacks import stacks
-
-    known = stacks()
-    own = {known.wheel_index(cell.torch, cell.cuda) for cell in missing if cell.torch in known.torch}
-    configured = indexes.configured()
+    known, configured = stacks(), indexes.configured()
+    fetched = [
+        cell
+        for cell in missing
+        if cell.torch in known.torch and not packages.local_wheel(configured.find_links, cell)
+    ]
+    own = {known.wheel_index(cell.torch, cell.cuda) for cell in fetched}
     urls = [*configured.urls, *sorted(url for url in own if url)]
     rows = [
         _index(url, why, url in configured.urls)
@@ -173,9 +175,9 @@ def _index(url: str, why: str | None, configured: bool) -> Check:
     if why is None:
         return Check(name="index", state=OK, evidence=f"{shown} answers")
     fix = (
-        "pip config list shows where it is configured; without it, wheels come from PIP_FIND_LINKS alone"
+        "`pip config list` shows where it comes from; without it, wheels come from PIP_FIND_LINKS alone"
         if configured
-        else "put those wheels into a folder and name it in PIP_FIND_LINKS, or leave the cells out with --only"
+        else "put those wheels into a folder named in PIP_FIND_LINKS, or leave the cells out with --only"
     )
     return Check(name="index", state=WARN, evidence=f"{shown} does not answer: {why}", fix=fix)
 

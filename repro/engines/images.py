@@ -55,7 +55,7 @@ class _Wanted:
 
     @property
     def left(self) -> float:
-        return max(1.0, self.deadline - time.monotonic())
+        return max(0.1, self.deadline - time.monotonic())
 
 
 _Step = Callable[[str, _Wanted], None]

@@ -43,7 +43,7 @@ def decisive_line(output: str) -> str:
     """The line of a build's output that says why it failed."""
     lines = [re.sub(r"^#\d+ [\d.]* *", "", line).strip() for line in output.splitlines()]
     lines = [line for line in lines if line and not line.startswith(("------", " > "))]
-    for mark in ("error: ", "ERROR: ", "E: ", "Error: ", "Because "):
+    for mark in ("Because ", "error: ", "ERROR: ", "E: ", "Error: "):
         for line in lines:
             if mark in line and "executor failed" not in line and "failed to solve" not in line:
                 return line[:400]

@@ -113,7 +113,7 @@ class _Resolver:
     def __init__(self, cell: Cell, configured: Indexes) -> None:
         self.cell = cell
         own_index = _pytorch_index(cell)
-        local = _local_wheel(configured.find_links, cell)
+        local = local_wheel(configured.find_links, cell)
         self.torch = f"torch=={cell.torch}" + (f"+{cell.cuda}" if own_index else "")
         if local is not None:
             self.torch = f"torch=={local}"
@@ -206,7 +206,7 @@ def _pytorch_index(cell: Cell) -> str | None:
     return f"{where.PYTORCH}/{cell.cuda}" if cell.cuda == "cpu" else None
 
 
-def _local_wheel(find_links: Iterable[str], cell: Cell) -> str | None:
+def local_wheel(find_links: Iterable[str], cell: Cell) -> str | None:
     """Version, with its build, of a torch wheel in a local folder that fits the cell's Python."""
     tag = "cp" + cell.python.replace(".", "")
     for place in find_links:

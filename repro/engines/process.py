@@ -107,15 +107,15 @@ class Usage:
 def members(marker: str, pgid: int) -> Iterator[int]:
     """Processes of a job: of its group, or, having left that, with its marker in their environment."""
     needle = marker.encode()
-    for entry in os.scandir("/proc"):
-        if not entry.name.isdigit():
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
             continue
         try:
-            fields = Path(f"/proc/{entry.name}/stat").read_bytes().rpartition(b")")[2].split()
+            fields = Path(f"/proc/{name}/stat").read_bytes().rpartition(b")")[2].split()
             if fields[0] == b"Z":
                 continue
-            if int(fields[2]) == pgid or needle in Path(f"/proc/{entry.name}/environ").read_bytes():
-                yield int(entry.name)
+            if int(fields[2]) == pgid or needle in Path(f"/proc/{name}/environ").read_bytes():
+                yield int(name)
         except (OSError, IndexError, ValueError):
             continue
 
