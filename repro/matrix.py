@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import queue
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
+from pathlib import Path
 from typing import Protocol
 
 from repro.cells import Cell
 from repro.engines.base import Prepared
-from repro.errors import BuildError, ReproError
-from repro.run import Interrupted, Order, Runner, Target
+from repro.errors import BuildError, NotReadyError, ReproError
+from repro.run import Interrupted, Order, Runner, Target, build_threads
 from repro.stats import Rate, Reason, Stopping
-from repro.store import Series
+from repro.store import Series, Tally
 from repro.subject import Subject
 from repro.trial.records import Mode, Outcome
 
@@ -84,6 +86,14 @@ class CellResult:
     seconds: float = 0.0
 
 
+@dataclass(frozen=True, kw_only=True)
+class _End:
+    """What this run brought a cell to, and the error that stopped it."""
+
+    result: CellResult
+    error: Exception | None = None
+
+
 class Reporter(Protocol):
     """Takes news of a run, from several threads."""
 
@@ -117,31 +127,35 @@ class MatrixRun:
 
         Raises:
             Interrupted: the runner was told to stop.
-            NotReadyError: the engine does not answer.
+            NotReadyError: for want of the same thing, such as the engine, no cell could be tried.
         """
         results = {cell.id: self.standing(cell) for cell in cells}
-        open_cells = [cell for cell in cells if results[cell.id].phase is Phase.WAITING]
         for result in results.values():
             self.report.update(result)
+        for result in self._bring([cell for cell in cells if results[cell.id].phase is Phase.WAITING]):
+            results[result.cell.id] = result
+        return [results[cell.id] for cell in cells]
+
+    def _bring(self, cells: Sequence[Cell]) -> list[CellResult]:
+        """Build the cells and try each as soon as it is there."""
         slots: queue.Queue[int | None] = queue.Queue()
         for index in range(self.jobs):
             slots.put(self.gpus[index % len(self.gpus)] if self.gpus else None)
-        with ThreadPoolExecutor(BUILDERS) as builders, ThreadPoolExecutor(self.jobs) as workers:
-            work = [builders.submit(self._build, cell, workers, slots) for cell in open_cells]
+        with build_threads(BUILDERS) as builders, ThreadPoolExecutor(self.jobs) as workers:
             try:
-                for future in as_completed(work):
-                    result = future.result().result()
-                    results[result.cell.id] = result
+                work = [builders.submit(self._build, cell, workers, slots) for cell in cells]
+                ends = [future.result().result() for future in work]
             except BaseException:
                 self.runner.stop.set()
-                for future in work:
-                    future.cancel()
                 raise
-        return [results[cell.id] for cell in cells]
+        errors = [end.error for end in ends if isinstance(end.error, NotReadyError)]
+        if errors and len(errors) == len(ends):
+            raise errors[0]
+        return [end.result for end in ends]
 
     def standing(self, cell: Cell) -> CellResult:
         """What the ledger holds of a cell: DONE where nothing is left to try, WAITING otherwise."""
-        tally = self.runner.ledger.tally(self._series(cell))
+        tally = self._tally(cell)
         decision = self.goal.stopping.decide(
             failed=tally.failed, passed=tally.passed, others=sum(tally.others.values())
         )
@@ -158,36 +172,58 @@ class MatrixRun:
 
     # One cell --------------------------------------------------------------------------------------------
 
-    def _build(
-        self, cell: Cell, workers: ThreadPoolExecutor, slots: queue.Queue[int | None]
-    ) -> Future[CellResult]:
+    def _build(self, cell: Cell, workers: ThreadPoolExecutor, slots: queue.Queue[int | None]) -> Future[_End]:
         began = self.clock()
-        done: Future[CellResult] = Future()
         if self.runner.stop.is_set():
             raise Interrupted
-        self.report.update(replace(self.standing(cell), phase=Phase.BUILDING))
         try:
+            self.report.update(replace(self.standing(cell), phase=Phase.BUILDING))
             prepared = self.runner.prepare(Target(cell=cell, subject=self.subject))
-        except BuildError as error:
-            broken = replace(self.standing(cell), phase=Phase.BROKEN, note=f"build failed: {error.what}")
-            broken = replace(broken, others=Counter(broken.others) + Counter({Outcome.BUILD_FAILED: 1}))
-            self.report.update(broken)
-            done.set_result(broken)
+            self.report.update(replace(self.standing(cell), phase=Phase.READY))
+        except Exception as error:
+            done: Future[_End] = Future()
+            done.set_result(self._broken(cell, error, began))
             return done
-        self.report.update(replace(self.standing(cell), phase=Phase.READY))
+        if self.runner.stop.is_set():
+            raise Interrupted
         return workers.submit(self._try, prepared, slots, began)
 
-    def _try(self, prepared: Prepared, slots: queue.Queue[int | None], began: float) -> CellResult:
+    def _try(self, prepared: Prepared, slots: queue.Queue[int | None], began: float) -> _End:
         gpu = slots.get()
         try:
-            result = self._until_done(prepared, gpu)
-        except ReproError as error:
-            result = replace(self.standing(prepared.cell), phase=Phase.BROKEN, note=error.what)
+            result = replace(self._until_done(prepared, gpu), seconds=self.clock() - began)
+            self.report.update(result)
+        except Exception as error:
+            return self._broken(prepared.cell, error, began)
         finally:
             slots.put(gpu)
-        result = replace(result, seconds=self.clock() - began)
+        return _End(result=result)
+
+    def _broken(self, cell: Cell, error: Exception, began: float) -> _End:
+        """The end of a cell that an error stopped; a fault of the kit's leaves its traceback in a file."""
+        if isinstance(error, BuildError):
+            note, others = f"build failed: {error.what}", Counter({Outcome.BUILD_FAILED: 1})
+        elif isinstance(error, ReproError):
+            note, others = error.what, Counter()
+        else:
+            note, others = f"a fault in the kit itself: {error!r}", Counter()
+            note += f"; please report it with {self._keep_traceback(cell, error)}"
+        result = self.standing(cell)
+        result = replace(
+            result,
+            phase=Phase.BROKEN,
+            note=note,
+            others=Counter(result.others) + others,
+            seconds=self.clock() - began,
+        )
         self.report.update(result)
-        return result
+        return _End(result=result, error=error)
+
+    def _keep_traceback(self, cell: Cell, error: Exception) -> Path:
+        path = self.runner.state / "logs" / f"bug-{cell.id}.txt"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
+        return path
 
     def _until_done(self, prepared: Prepared, gpu: int | None) -> CellResult:
         cell = prepared.cell
@@ -195,16 +231,26 @@ class MatrixRun:
         while (result := self.standing(cell)).phase is Phase.WAITING:
             heard = partial(self._heard, cell, self.clock(), result.rate.trials)
             pending = self._pending(cell)
-            order = Order(
-                seeds=pending[: self.goal.block],
-                mode=self.goal.mode,
-                gpu=gpu if cell.on_gpu else None,
-                first_trial=len(self.goal.seeds) - len(pending),
-            )
-            ran = self.runner.run(target, prepared, order, heard)
-            if ran.gave_up:
-                return replace(self.standing(cell), phase=Phase.BROKEN, note=ran.gave_up)
+            ran = self.runner.run(target, prepared, self._order(cell, pending, gpu), heard)
+            gave_up = ran.gave_up
+            if not gave_up and len(self._pending(cell)) == len(pending):
+                gave_up = f"its trials did not run on {self._series(cell).gpu or 'the CPU'}"
+            if gave_up:
+                return replace(self.standing(cell), phase=Phase.BROKEN, note=gave_up)
         return result
+
+    def _order(self, cell: Cell, pending: Sequence[int], gpu: int | None) -> Order:
+        """The next trials of a cell: numbers from `pending` that follow each other."""
+        goal = self.goal
+        first, part = pending[0], pending[: goal.block]
+        if goal.mode is Mode.REPEAT:
+            part = [number for index, number in enumerate(part) if number == first + index]
+        return Order(
+            seeds=[goal.seeds[number] for number in part],
+            mode=goal.mode,
+            gpu=gpu if cell.on_gpu else None,
+            first_trial=first,
+        )
 
     def _heard(self, cell: Cell, since: float, before: int) -> None:
         """Tell the news of a running cell, with the time left at the pace of this block."""
@@ -225,10 +271,16 @@ class MatrixRun:
             gpu=self.runner.gpu_model if cell.on_gpu and self.gpus else "",
         )
 
+    def _tally(self, cell: Cell) -> Tally:
+        """Outcomes of the seeds that this run is about."""
+        seeds = range(self.goal.seeds[0], self.goal.seeds[-1] + 1)
+        return self.runner.ledger.tally(self._series(cell), seeds)
+
     def _pending(self, cell: Cell) -> list[int]:
-        """Seeds of the trials that are still to run, in order."""
+        """Numbers of the trials that are still to run, in order: indexes into the goal's seeds."""
         series, goal = self._series(cell), self.goal
         if goal.mode is Mode.REPEAT:
-            return goal.seeds[len(self.runner.ledger.done_repetitions(series, goal.first_seed)) :]
+            done = self.runner.ledger.done_repetitions(series, goal.first_seed)
+            return [number for number in range(len(goal.seeds)) if number not in done]
         done = self.runner.ledger.done_seeds(series)
-        return [seed for seed in goal.seeds if seed not in done]
+        return [number for number, seed in enumerate(goal.seeds) if seed not in done]

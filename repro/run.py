@@ -6,29 +6,35 @@ file from outside: a process that dies or hangs costs the trial it was in, and a
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import repro.trial
 from repro import __version__
 from repro.cells import Cell
 from repro.engines.base import Engine, Exit, Job, Limits, Prepared, Running, Say
-from repro.errors import BuildError, NotReadyError
+from repro.engines.process import cancel_running
+from repro.errors import BuildError
+from repro.settling import Settled, settle
 from repro.store import Ledger
 from repro.subject import Subject
-from repro.trial.reader import read_events
-from repro.trial.records import SCHEMA, Event, Mode, Outcome
+from repro.trial.records import SCHEMA, Mode
 
 DEATHS_IN_A_ROW = 5
 """Processes that die one after the other, each in its first trial, before a cell is given up."""
 
+FURTHER_TRIES = 2
+"""Of a trial that could not run for a reason beside the test, before a cell is given up."""
+
 POLL_SECONDS = 0.05
+INGEST_SECONDS = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +88,7 @@ class Runner:
         gpu_model: model of the GPUs, as the driver names it; recorded where a cell uses one.
         keep_inputs: failing trials of a block whose random inputs are kept as bits.
         stop: once set, running trials are ended and `Interrupted` is raised.
+        pause: seconds to wait before a trial that could not run is tried again.
         clock: seconds, monotonic.
         say: takes lines of progress.
     """
@@ -93,6 +100,7 @@ class Runner:
     gpu_model: str = ""
     keep_inputs: int = 4
     stop: threading.Event = field(default_factory=threading.Event)
+    pause: float = 2.0
     clock: Callable[[], float] = time.monotonic
     say: Say = print
 
@@ -128,24 +136,17 @@ class Runner:
             Interrupted: `stop` was set; what had finished is in the ledger.
             NotReadyError: the engine or the GPU is not there.
         """
-        pending, ended, deaths = list(order.seeds), 0, 0
+        pending, ended, deaths, troubles = list(order.seeds), 0, 0, 0
         while pending:
-            size = 1 if order.mode is Mode.FRESH else len(pending)
-            part = Order(
-                seeds=pending[:size],
-                mode=order.mode,
-                gpu=order.gpu,
-                first_trial=order.first_trial + ended,
-                env=order.env,
-            )
-            block = self._block(target, prepared, part, heard)
-            ended += block.ended
-            pending = pending[block.ended :]
+            block = self._block(target, prepared, _part(order, pending, ended), heard)
+            ended, pending = ended + block.ended, pending[block.ended :]
             deaths = deaths + 1 if block.died and block.ended <= 1 else 0
-            if block.fatal:
-                return Ran(ended=ended, gave_up=block.fatal)
-            if deaths >= DEATHS_IN_A_ROW and order.mode is not Mode.FRESH:
-                return Ran(ended=ended, gave_up=f"{deaths} processes died in a row; last: {block.died}")
+            troubles = (0 if block.ended else troubles) + bool(block.infra)
+            if reason := _why_give_up(block, 0 if order.mode is Mode.FRESH else deaths, troubles):
+                return Ran(ended=ended, gave_up=reason)
+            if block.infra:
+                self.say(f"{target.cell.id}: {block.infra}; trying again")
+                self._rest()
         return Ran(ended=ended)
 
     def recover(self) -> None:
@@ -156,12 +157,14 @@ class Runner:
 
     # One block -----------------------------------------------------------------------------------------
 
-    def _block(self, target: Target, prepared: Prepared, order: Order, heard: Callable[[], None]) -> _Block:
+    def _block(self, target: Target, prepared: Prepared, order: Order, heard: Callable[[], None]) -> Settled:
+        if self.stop.is_set():
+            raise Interrupted
         folder = self._new_folder()
         job = self._job(folder, target, prepared, order)
         with self.engine.start(prepared, job) as running:
             exit_, timed_out = self._watch(running, folder, heard)
-        block = _settle(folder / "records.jsonl", exit_, timed_out)
+        block = settle(folder / "records.jsonl", exit_, timed_out)
         self.ledger.ingest(folder)
         heard()
         return block
@@ -170,26 +173,24 @@ class Runner:
         self, running: Running, folder: Path, heard: Callable[[], None]
     ) -> tuple[Exit | None, float | None]:
         """Wait for the process; end it where a trial takes too long. The exit, or the limit it ran into."""
-        records = folder / "records.jsonl"
-        seen, since, taken = 0, self.clock(), self.clock()
+        pulse, told = _Pulse(folder / "records.jsonl", self.limits, self.clock), self.clock()
         while (exit_ := running.poll()) is None:
-            if self.stop.is_set():
+            if self.stop.wait(POLL_SECONDS):
                 running.kill()
                 self.ledger.ingest(folder)
                 raise Interrupted
-            now, size = self.clock(), records.stat().st_size if records.exists() else 0
-            if size != seen:
-                seen, since = size, now
-                if now - taken > 0.5:
-                    taken = now
-                    self.ledger.ingest(folder)
-                    heard()
-            limit = self.limits.trial_timeout if _begun(records) else self.limits.startup_timeout
-            if now - since > limit:
+            if pulse.beats() and self.clock() - told > INGEST_SECONDS:
+                told = self.clock()
+                self.ledger.ingest(folder)
+                heard()
+            if pulse.silent > pulse.limit:
                 running.kill()
-                return None, limit
-            time.sleep(POLL_SECONDS)
+                return None, pulse.limit
         return exit_, None
+
+    def _rest(self) -> None:
+        if self.stop.wait(self.pause):
+            raise Interrupted
 
     def _new_folder(self) -> Path:
         stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
@@ -232,13 +233,69 @@ class Runner:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Block:
-    """What became of one process: trials that ended in it, how it died, what makes going on pointless."""
+class _Pulse:
+    """Whether a process still writes records, and how long it may be silent."""
 
-    ended: int
-    died: str = ""
-    fatal: str = ""
+    def __init__(self, records: Path, limits: Limits, clock: Callable[[], float]) -> None:
+        self._records, self._limits, self._clock = records, limits, clock
+        self._size, self._since, self._begun = 0, clock(), False
+
+    def beats(self) -> bool:
+        """Whether there are new records."""
+        size = self._records.stat().st_size if self._records.exists() else 0
+        if size == self._size:
+            return False
+        self._size, self._since = size, self._clock()
+        self._begun = self._begun or _begun(self._records)
+        return True
+
+    @property
+    def silent(self) -> float:
+        """Seconds since the last record."""
+        return self._clock() - self._since
+
+    @property
+    def limit(self) -> float:
+        """Seconds that it may be silent."""
+        return self._limits.trial_timeout if self._begun else self._limits.startup_timeout
+
+
+def _begun(records: Path) -> bool:
+    """Whether a first trial has begun."""
+    with records.open("rb") as file:
+        return b'{"event": "start"' in file.read()
+
+
+def _part(order: Order, pending: Sequence[int], ended: int) -> Order:
+    """What is left of an order, as far as one process takes it."""
+    size = 1 if order.mode is Mode.FRESH else len(pending)
+    return replace(order, seeds=pending[:size], first_trial=order.first_trial + ended)
+
+
+def _why_give_up(block: Settled, deaths: int, troubles: int) -> str:
+    if block.fatal:
+        return block.fatal
+    if troubles > FURTHER_TRIES:
+        return f"{block.infra}; tried {troubles} times"
+    if deaths >= DEATHS_IN_A_ROW:
+        return f"{deaths} processes died in a row, each in its first trial; the last: {block.died}"
+    return ""
+
+
+@contextmanager
+def build_threads(number: int) -> Iterator[ThreadPoolExecutor]:
+    """Threads to build in. Where the body is left by an exception, builds that run are ended, too."""
+    pool = ThreadPoolExecutor(number)
+    try:
+        yield pool
+    except BaseException:
+        ending = threading.Thread(target=pool.shutdown, kwargs={"cancel_futures": True})
+        ending.start()
+        while ending.is_alive():
+            cancel_running()
+            ending.join(POLL_SECONDS)
+        raise
+    pool.shutdown()
 
 
 def install_plugin(state: Path) -> Path:
@@ -261,70 +318,3 @@ def install_plugin(state: Path) -> Path:
 
 def _same(source: Path, copy: Path) -> bool:
     return copy.exists() and copy.read_bytes() == source.read_bytes()
-
-
-def _begun(records: Path) -> bool:
-    """Whether a first trial has begun."""
-    if not records.exists():
-        return False
-    with records.open("rb") as file:
-        return b'"start"' in file.read(65536)
-
-
-def _settle(records: Path, exit_: Exit | None, timed_out: float | None) -> _Block:
-    """Read a finished block; give the trial that the process died in its outcome."""
-    events = list(read_events(records)) if records.exists() else []
-    ended = sum(event["event"] == Event.END for event in events)
-    last = events[-1]["event"] if events else ""
-    if last in (Event.BLOCK_END, Event.MISSING):
-        return _Block(ended=ended, fatal=_missing(events[-1]) if last == Event.MISSING else "")
-    outcome, message = _cause(exit_, timed_out)
-    begun = next((event for event in reversed(events) if event["event"] == Event.START), None)
-    open_trial = begun is not None and not any(
-        event["event"] == Event.END and event["trial"] == begun["trial"] for event in events
-    )
-    if begun is not None and open_trial:
-        line = {"event": Event.END, "trial": begun["trial"], "seed": begun["seed"]}
-        _append(records, {**line, "outcome": outcome, "message": message, "duration": None})
-        fatal = message if outcome is Outcome.INFRA else ""
-        return _Block(ended=ended + 1, died=message, fatal=fatal)
-    _append(records, {"event": Event.MISSING, "outcome": outcome, "reason": message})
-    return _Block(ended=ended, died=message, fatal=message)
-
-
-def _missing(event: dict[str, object]) -> str:
-    return str(event.get("reason") or "the test is not there")
-
-
-def _cause(exit_: Exit | None, timed_out: float | None) -> tuple[Outcome, str]:
-    if exit_ is None:
-        return Outcome.TIMED_OUT, f"no sign of life for {timed_out:.0f} s; the process was killed"
-    if exit_.infra:
-        return Outcome.INFRA, exit_.infra
-    how = (
-        "ran out of memory"
-        if exit_.out_of_memory
-        else f"was ended by signal {exit_.signal}"
-        if exit_.signal
-        else f"ended with status {exit_.code}"
-    )
-    return Outcome.CRASHED, f"the process {how}" + (f": {exit_.detail}" if exit_.detail else "")
-
-
-def _append(records: Path, event: dict[str, object]) -> None:
-    """Add the kit's own line to a block's evidence, on a line of its own.
-
-    Raises:
-        NotReadyError: the disk is full.
-    """
-    cut = records.exists() and records.stat().st_size > 0 and records.read_bytes()[-1:] != b"\n"
-    try:
-        with records.open("ab", buffering=0) as file:
-            line = json.dumps({**event, "by": "kit", "time": time.time()}).encode()
-            file.write((b"\n" if cut else b"") + line + b"\n")
-    except OSError as error:
-        raise NotReadyError(
-            f"cannot record to {records}: {error.strerror}",
-            why="the disk is full or the folder is read-only",
-            next_step="make room, then run the same command again; it goes on where it stopped",
-        ) from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import click
@@ -13,7 +12,7 @@ from repro.cli.options import engine_options, matrix_options, subject_options
 from repro.cli.workspace import only_run, open_workspace
 from repro.errors import BuildError, ExitCode
 from repro.matrix import BUILDERS
-from repro.run import Runner, Target
+from repro.run import Runner, Target, build_threads
 
 
 @click.command()
@@ -51,7 +50,7 @@ def build(
                 return "failed", error.what
             return ("built" if prepared.built else "present"), ui.duration(prepared.seconds)
 
-        with ThreadPoolExecutor(BUILDERS) as pool:
+        with build_threads(BUILDERS) as pool:
             made = list(pool.map(make, workspace.cells))
     rows = [(ui.cell_name(cell), *result) for cell, result in zip(workspace.cells, made, strict=True)]
     ui.print_table(("cell", "image", "time or cause"), rows)

@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,47 @@ class Done:
         return self.code == 0
 
 
+class Cancelled(KeyboardInterrupt):
+    """The command was ended by `cancel_running`."""
+
+
+class _Commands:
+    """Logged commands that run now: they have sessions of their own, so that no Ctrl-C reaches them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: dict[subprocess.Popen[bytes], bool] = {}
+
+    @contextlib.contextmanager
+    def among(self, process: subprocess.Popen[bytes]) -> Iterator[None]:
+        """List a command while the body waits for it; Cancelled where it was ended meanwhile."""
+        with self._lock:
+            self._running[process] = False
+        try:
+            yield
+        finally:
+            with self._lock:
+                cancelled = self._running.pop(process)
+        if cancelled:
+            raise Cancelled
+
+    def cancel(self) -> None:
+        """End them all."""
+        with self._lock:
+            for process in self._running:
+                if process.poll() is None:
+                    self._running[process] = True
+                    kill_group(process.pid)
+
+
+_COMMANDS = _Commands()
+
+
+def cancel_running() -> None:
+    """End every command that `run_logged` runs now; it raises `Cancelled` in their threads."""
+    _COMMANDS.cancel()
+
+
 def run_logged(
     command: Sequence[str],
     *,
@@ -39,6 +81,7 @@ def run_logged(
 
     Raises:
         FileNotFoundError: the program is not there.
+        Cancelled: another thread called `cancel_running`.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as file:
@@ -49,17 +92,23 @@ def run_logged(
             command, stdin=subprocess.DEVNULL, stdout=file, stderr=file,
             env=None if env is None else dict(env), cwd=cwd, start_new_session=True,
         )  # fmt: skip
-        try:
-            code: int | None = process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            code = None
-        finally:
-            if process.poll() is None:
-                kill_group(process.pid)
-                process.wait()
+        with _COMMANDS.among(process):
+            code = _wait(process, timeout)
     with log.open("rb") as file:
         file.seek(begin)
         return Done(code=code, output=file.read().decode(errors="replace"))
+
+
+def _wait(process: subprocess.Popen[bytes], timeout: float) -> int | None:
+    """Its status, or None at the limit; nothing of it runs afterwards."""
+    try:
+        return process.wait(timeout)
+    except subprocess.TimeoutExpired:
+        return None
+    finally:
+        if process.poll() is None:
+            kill_group(process.pid)
+            process.wait()
 
 
 def kill_group(pgid: int) -> None:
@@ -107,7 +156,7 @@ class Usage:
 def members(marker: str, pgid: int) -> Iterator[int]:
     """Processes of a job: of its group, or, having left that, with its marker in their environment."""
     needle = marker.encode()
-    for name in os.listdir("/proc"):
+    for name in os.listdir("/proc"):  # noqa: PTH208 - a scan that is left early must not stay open
         if not name.isdigit():
             continue
         try:

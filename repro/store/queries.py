@@ -31,16 +31,17 @@ class Queries:
         self.path = path
         self._lock = lock
 
-    def tally(self, series: Series, seed: int | None = None) -> Tally:
-        """How often each outcome came in a series, or for one seed of it (`Mode.REPEAT`)."""
-        if seed is None:
+    def tally(self, series: Series, seeds: range | None = None) -> Tally:
+        """How often each outcome came in a series, or for some seeds of it: all from first to last."""
+        if seeds is None:
             rows = self._all(f"SELECT outcome, n FROM tallies WHERE series = {_ID_OF}", *_fields(series))
         else:
             rows = self._all(
-                f"SELECT outcome, count(*) FROM trials WHERE series = {_ID_OF} AND seed = ? AND counted"
-                " GROUP BY outcome",
+                f"SELECT outcome, count(*) FROM trials WHERE series = {_ID_OF} AND seed >= ? AND seed < ?"
+                " AND counted GROUP BY outcome",
                 *_fields(series),
-                seed,
+                seeds.start,
+                seeds.stop,
             )
         return Tally(series=series, counts={Outcome(outcome): n for outcome, n in rows if n})
 
