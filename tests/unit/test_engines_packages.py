@@ -1,0 +1,174 @@
+"""From a cell to pins: which wheel, which index, and what is said when there is none."""
+
+from __future__ import annotations
+
+import platform
+import stat
+import sys
+import zipfile
+
+import pytest
+
+from repro.cells import Cell
+from repro.engines import packages, pythons
+from repro.engines.indexes import Indexes
+from repro.engines.packages import Pin
+from repro.errors import BuildError
+
+CPU = Cell(python="3.11", torch="2.13.0", triton="3.6.0", cuda="cpu", pinned_triton="3.7.1")
+LOCK = """
+lock-version = "1.0"
+[[packages]]
+name = "torch"
+version = "2.13.0+cpu"
+wheels = [{ url = "file:///wheels/torch-2.13.0%2Bcpu-cp311-cp311-linux_any.whl", hashes = { sha256 = "aa" } }]
+[[packages]]
+name = "Typing_Extensions"
+version = "4.1"
+wheels = [{ url = "https://host/typing_extensions-4.1-py3-none-any.whl", hashes = { sha256 = "bb" } }]
+[[packages]]
+name = "triton"
+version = "3.6.0"
+"""
+
+
+@pytest.fixture
+def uv(tmp_path, monkeypatch):
+    """A uv that notes what it was asked and answers with a lock file, or fails."""
+    program = tmp_path / "uv"
+    (tmp_path / "lock").write_text(LOCK)
+    program.write_text(
+        f"""#!{sys.executable}
+import pathlib, sys
+here = pathlib.Path({str(tmp_path)!r})
+with (here / "asked").open("a") as asked:
+    asked.write(" ".join(sys.argv[1:]) + "\\n" + pathlib.Path("wanted.in").read_text() + "---\\n")
+if (here / "fails").exists():
+    sys.exit((here / "fails").read_text())
+pathlib.Path(sys.argv[sys.argv.index("--output-file") + 1]).write_text((here / "lock").read_text())
+"""
+    )
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setattr(packages, "uv_program", lambda: str(program))
+    return tmp_path
+
+
+def configure(monkeypatch, **more):
+    monkeypatch.setattr(packages.where, "configured", lambda: Indexes(**more))
+    monkeypatch.setattr(Indexes, "only_reachable", lambda self, more=(): self)
+
+
+def test_the_torch_layer_has_no_triton(uv, monkeypatch):
+    configure(monkeypatch, no_index=True)
+    plan = packages.plan(CPU, ["einops"])
+    assert [pin.requirement for pin in plan.torch] == ["torch==2.13.0+cpu", "typing-extensions==4.1"]
+    assert [pin.requirement for pin in plan.cell] == ["triton==3.6.0"]
+    assert str(plan.torch[0].wheel) == "/wheels/torch-2.13.0+cpu-cp311-cp311-linux_any.whl"
+    assert plan.torch[1].wheel is None
+    asked = (uv / "asked").read_text()
+    assert "--overrides triton.in" in asked
+    assert "--python-version 3.11" in asked
+    assert "torch==2.13.0+cpu\ntriton==3.6.0\npytest\neinops\n---" in asked
+
+
+def test_a_base_that_holds_torch_is_not_asked_for_it_again(uv, monkeypatch):
+    configure(monkeypatch, no_index=True)
+    held = {"torch": "2.13.0+cu130", "triton": "3.7.1", "pytest": "8.0", "typing-extensions": "4.1"}
+    plan = packages.plan(CPU, (), held)
+    assert plan.torch == ()
+    assert "triton==3.6.0\n---" in (uv / "asked").read_text()
+    assert "triton" in [pin.name for pin in plan.cell]
+    assert "typing-extensions" not in [pin.name for pin in plan.cell]
+
+
+def test_which_requirement_asks_for_which_build(monkeypatch, tmp_path):
+    configure(monkeypatch)
+
+    def torch(cuda, **more):
+        cell = Cell(python="3.11", torch="2.11.0", triton="3.6.0", cuda=cuda, pinned_triton="3.6.0")
+        return packages._Resolver(cell, Indexes(**more)).torch
+
+    assert torch("cu130") == "torch==2.11.0"
+    assert torch("cu126") == "torch==2.11.0+cu126"
+    assert torch("cpu") == "torch==2.11.0+cpu"
+    (tmp_path / f"torch-2.11.0+cu130-cp311-cp311-linux_{platform.machine()}.whl").touch()
+    assert torch("cu130", find_links=(str(tmp_path),)) == "torch==2.11.0+cu130"
+    assert torch("cu130", find_links=(f"file://{tmp_path}",)) == "torch==2.11.0+cu130"
+
+
+def test_pytorchs_own_index_is_asked_for_builds_that_pypi_lacks(monkeypatch):
+    asked = []
+    monkeypatch.setattr(Indexes, "only_reachable", lambda self, more=(): asked.append(tuple(more)) or self)
+    for cuda in ("cu130", "cu126"):
+        packages._Resolver(
+            Cell(python="3.11", torch="2.11.0", triton="3.6.0", cuda=cuda, pinned_triton="3.6.0"), Indexes()
+        )
+    assert asked == [(), ("https://download.pytorch.org/whl/cu126",)]
+
+
+def test_no_wheel_anywhere_says_where_it_would_come_from(uv, monkeypatch):
+    configure(monkeypatch)
+    (uv / "fails").write_text(
+        "  × No solution found when resolving dependencies:\n"
+        "  ╰─▶ Because there is no version of torch==2.13.0+cpu and you require\n"
+        "      torch==2.13.0+cpu, we can conclude that your requirements are\n      unsatisfiable.\n"
+    )
+    with pytest.raises(BuildError) as caught:
+        packages.plan(CPU)
+    error = caught.value
+    assert error.what == (
+        "torch2.13.0-triton3.6.0-cpu-py311: no set of packages fits: Because there is no version of "
+        "torch==2.13.0+cpu and you require torch==2.13.0+cpu, we can conclude that your requirements are "
+        "unsatisfiable."
+    )
+    assert error.why == (
+        "the cpu build of torch comes from https://download.pytorch.org/whl/cpu, which does not answer from "
+        "here, and no folder of wheels has it"
+    )
+    assert error.next_step == (
+        "put its wheel for Python 3.11 into a folder and name that in PIP_FIND_LINKS, or leave the cell out "
+        "with --only"
+    )
+
+
+def test_no_index_at_all_has_an_error_of_its_own(uv, monkeypatch):
+    configure(monkeypatch, no_index=True)
+    (uv / "fails").write_text("error: nothing")
+    cell = Cell(python="3.11", torch="2.11.0", triton="3.6.0", cuda="cu130", pinned_triton="3.6.0")
+    with pytest.raises(BuildError) as caught:
+        packages.plan(cell)
+    assert "no package index answers from here" in caught.value.why
+
+
+def test_what_is_asked_for_by_name():
+    cell = Cell(
+        python="3.11", torch="2.8.0", triton="3.4.0", cuda="cu128", pinned_triton="3.4.0", ptxas="12.6.85",
+        packages=("numpy<2.4",),
+    )  # fmt: skip
+    assert packages.direct_requirements(cell, ["b", "a"]) == [
+        "torch==2.8.0+cu128", "triton==3.4.0", "pytest", "nvidia-cuda-nvcc-cu12==12.6.85", "numpy<2.4",
+        "a", "b",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("method", "unreadable"), [(zipfile.ZIP_LZMA, True), (zipfile.ZIP_DEFLATED, False)])
+def test_lzma_wheels_are_told_apart(tmp_path, method, unreadable):
+    wheel = tmp_path / "a.whl"
+    with zipfile.ZipFile(wheel, "w", method) as archive:
+        archive.writestr("a", "a" * 1000)
+    assert packages.unreadable_by_uv(wheel) is unreadable
+
+
+def test_pins_read_as_requirements():
+    assert Pin(name="triton", version="3.6.0").requirement == "triton==3.6.0"
+
+
+def test_this_interpreter_is_found():
+    minor = f"{sys.version_info.major}.{sys.version_info.minor}"
+    here = pythons.look_at(pythons.Path(sys.executable))
+    assert here is not None
+    assert here.minor == minor
+    assert "pytest" in here.held
+    assert pythons.look_at(pythons.Path("/no/such/python")) is None
+    assert minor in pythons.versions_here()
+    assert all(not found.in_venv for found in pythons.find(minor))
