@@ -52,6 +52,7 @@ def matrix(
     Goes on where an earlier run stopped. One broken cell never stops the others.
     """
     workspace = open_workspace(matrix_file, profile=profile, only=only, state=state, engine=engine, gpu=gpu)
+    workspace.check_gpu()
     tested = workspace.subject(subject, test, test_file)
     goal = _goal(workspace, trials, half_width, Mode(mode), first_seed)
     with only_run(workspace.state):

@@ -61,6 +61,20 @@ class Workspace:
         wanted = self.gpu is not GpuMode.NONE and any(cell.on_gpu for cell in self.cells)
         return list(range(gpu_count())) if wanted else []
 
+    def check_gpu(self) -> None:
+        """Refuse GPU cells where no GPU can be had, before anything is built for them.
+
+        Raises:
+            NotReadyError: with the fix.
+        """
+        if self.gpu is GpuMode.NONE or has_gpu() or not any(cell.on_gpu for cell in self.cells):
+            return
+        raise NotReadyError(
+            f"profile {self.profile.name} has GPU cells, and no NVIDIA GPU answers here",
+            why="the driver is not loaded, or this machine has none",
+            next_step="`nvidia-smi` must work first; without a GPU: --profile cpu",
+        )
+
     def workers(self) -> int:
         """Cells that run at a time: one a GPU, or one a core."""
         return len(self.gpus()) or os.cpu_count() or 1
