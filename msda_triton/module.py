@@ -41,7 +41,9 @@ class MultiscaleDeformableAttention(nn.Module):
         if hidden_dim % num_heads != 0:
             raise ValueError(f"hidden_dim {hidden_dim} cannot be shared out over {num_heads} heads")
         if padding_mode not in PADDING_MODES:
-            raise ValueError(f"padding_mode must be one of {PADDING_MODES}, not {padding_mode!r}")
+            raise ValueError(
+                f"padding_mode must be one of {', '.join(map(repr, PADDING_MODES))}, not {padding_mode!r}"
+            )
         self.num_levels, self.num_heads, self.num_points = num_levels, num_heads, num_points
         self.padding_mode, self.align_corners = padding_mode, align_corners
         self.value_proj = nn.Linear(emb_dim, hidden_dim)
@@ -52,7 +54,7 @@ class MultiscaleDeformableAttention(nn.Module):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Initialise as the paper does: head h looks in direction 2 pi h / H, point p goes p + 1 pixels far."""
+        """Initialise as the paper does: head h looks in direction 2 pi h / H, point p is p + 1 pixels off."""
         angle = torch.arange(self.num_heads) * (2 * math.pi / self.num_heads)
         ring = torch.stack((angle.cos(), angle.sin()), -1)
         ring = ring / ring.abs().amax(-1, keepdim=True)  # [H, 2], on the unit square

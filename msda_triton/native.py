@@ -18,7 +18,7 @@ def native_multiscale_deformable_attention(
     """Multi-scale deformable attention with `F.grid_sample`: slower and hungrier than Triton, runs anywhere.
 
     Arguments, result and errors are those of `multiscale_deformable_attention`. Coordinates round as
-    `grid_sample` rounds them; half precision is computed in float32. Differentiable once, as `grid_sample` is.
+    `grid_sample` rounds them; half precision is computed in float32. Differentiable once, like grid_sample.
     """
     check_arguments(img, img_shapes, sampling_points, attention_weights, padding_mode)
     batch, queries, heads, _, _, _ = sampling_points.shape

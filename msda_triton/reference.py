@@ -77,4 +77,4 @@ def _gather(feature: Tensor, index: Tensor) -> Tensor:
     batch, queries, heads, points = index.shape
     flat = index.transpose(1, 2).reshape(batch, heads, queries * points, 1)
     picked = feature.gather(2, flat.expand(-1, -1, -1, feature.shape[-1]))  # [B, H, N * P, C]
-    return picked.view(batch, heads, queries, points, -1).transpose(1, 2)
+    return picked.view(batch, heads, queries, points, feature.shape[-1]).transpose(1, 2)

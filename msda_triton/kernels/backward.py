@@ -1,4 +1,4 @@
-# ruff: noqa: ANN001, ANN201, E741, N803, SIM108 - Triton's own dialect: no types, constants in capitals
+# ruff: noqa: ANN001, ANN201, E741, N803 - Triton's own dialect: no types, constants in capitals
 # mypy: disable-error-code="untyped-decorator, no-untyped-def, no-untyped-call"
 """Backward kernel: a tile of queries per program, all channels, three gradients in one pass."""
 

@@ -1,4 +1,4 @@
-# ruff: noqa: ANN001, ANN201, E741, N803, SIM108 - Triton's own dialect: no types, constants in capitals
+# ruff: noqa: ANN001, ANN201, N803, SIM108 - Triton's own dialect: no types, constants in capitals
 # mypy: disable-error-code="untyped-decorator, no-untyped-def, no-untyped-call"
 """Where a sampling point falls on a level: shared by the forward and the backward kernel."""
 

@@ -26,6 +26,9 @@ from msda_triton import (
     triton_multiscale_deformable_attention,
 )
 
+# Triton 3.9 says of every compilation that a default will change.
+pytestmark = pytest.mark.filterwarnings("ignore:TRITON_DEFAULT_FP_FUSION")
+
 needs_kernels = pytest.mark.skipif(not RUNNABLE, reason=WHY_NOT)
 every_padding = pytest.mark.parametrize("padding_mode", ["border", "zeros"])
 every_alignment = pytest.mark.parametrize("align_corners", [True, False])
@@ -125,7 +128,7 @@ def check_at_jumps(operator, padding_mode, align_corners):
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")  # numpy interprets inf * 0 aloud
 def test_points_out_of_range(far, padding_mode, align_corners):
     """Far outside, zeros padding gives nothing and border padding the outermost pixel, without a gradient."""
-    inputs = draw(UNEVEN, torch.float32)
+    inputs = draw(UNEVEN._replace(B=1, H=1), torch.float32)
     sign = torch.where(inputs.sampling_points < 0.5, -1.0, 1.0)
     inputs = inputs._replace(sampling_points=sign * far)
     found = run(triton_multiscale_deformable_attention, inputs, padding_mode, align_corners)
@@ -138,7 +141,7 @@ def test_points_out_of_range(far, padding_mode, align_corners):
 @needs_kernels
 @every_padding
 def test_nan_points_sample_nothing(padding_mode):
-    inputs = draw(UNEVEN, torch.float32)
+    inputs = draw(UNEVEN._replace(B=1, H=1), torch.float32)
     nan = inputs._replace(sampling_points=torch.full_like(inputs.sampling_points, float("nan")))
     for tensor in run(triton_multiscale_deformable_attention, nan, padding_mode, False):
         assert not tensor.any()
