@@ -20,7 +20,7 @@ def main() -> None:
     order = json.loads((KIT / "order.json").read_text())
     environment = dict(os.environ, **order["environment"])
     if (KIT / "ca.pem").exists():
-        environment["SSL_CERT_FILE"] = environment["PIP_CERT"] = str(KIT / "ca.pem")
+        environment["SSL_CERT_FILE"] = str(KIT / "ca.pem")
     if sys.argv[1] == "base":
         base(order, environment)
     else:
@@ -60,32 +60,21 @@ def compiler(environment: dict) -> None:
 
 
 def install(batch: dict, order: dict, environment: dict) -> None:
-    """Install exact pins: with uv, and with pip the wheels that uv cannot read."""
-    target = ["--target", batch["target"]] if batch["target"] else []
-    if batch["uv"]:
-        command = [str(KIT / "uv"), "pip", "install", "--python", sys.executable, "--no-deps", "--no-config"]
-        if not target:
-            command.append("--break-system-packages")
-        cache = ["--cache-dir", str(CACHE)] if CACHE.exists() else ["--no-cache"]
-        flags = ["--compile-bytecode", "--link-mode", "copy", *cache, *order["uv_flags"], *target]
-        run([*command, *flags, *(local(pin) for pin in batch["uv"])], environment)
-    if batch["pip"]:
-        command = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--no-cache-dir"]
-        flags = ["--root-user-action", "ignore", *target]
-        environment = dict(environment, PIP_BREAK_SYSTEM_PACKAGES="1", PIP_CONFIG_FILE=os.devnull)
-        run([*command, *flags, *(local(pin) for pin in batch["pip"])], environment)
+    """Install exact pins with uv, without looking at what they depend on."""
+    command = [str(KIT / "uv"), "pip", "install", "--python", sys.executable, "--no-deps", "--no-config"]
+    command += ["--target", batch["target"]] if batch["target"] else ["--break-system-packages"]
+    command += ["--cache-dir", str(CACHE)] if CACHE.exists() else ["--no-cache"]
+    command += ["--compile-bytecode", "--link-mode", "copy", *order["uv_flags"]]
+    command += [local(pin) for pin in batch["pins"]]
+    print("$", " ".join(command), flush=True)
+    code = subprocess.run(command, env=environment).returncode
+    if code != 0:
+        sys.exit(code)
 
 
 def local(pin: str) -> str:
     """A pin as it is, or the path of a wheel that came with the context."""
     return str(KIT / pin) if pin.startswith("wheels/") else pin
-
-
-def run(command: list, environment: dict) -> None:
-    print("$", " ".join(command), flush=True)
-    code = subprocess.run(command, env=environment).returncode
-    if code != 0:
-        sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from repro.cells import Cell
-from repro.engines import indexes, nvidia, packages, pythons
+from repro.engines import indexes, nvidia, pythons, wheels
 from repro.engines.base import Check, CheckState, GpuMode
 from repro.engines.client import FAILURES, connect
 from repro.engines.docker import DockerEngine
@@ -154,7 +154,7 @@ def _indexes(missing: Sequence[Cell]) -> list[Check]:
     fetched = [
         cell
         for cell in missing
-        if cell.torch in known.torch and not packages.local_wheel(configured.find_links, cell)
+        if cell.torch in known.torch and not wheels.local_wheel(configured.find_links, cell)
     ]
     own = {known.wheel_index(cell.torch, cell.cuda) for cell in fetched}
     urls = [*configured.urls, *sorted(url for url in own if url)]

@@ -27,7 +27,8 @@ from repro.engines.client import FAILURES
 from repro.engines.indexes import Indexes
 from repro.engines.locking import locked
 from repro.engines.messages import build_failed
-from repro.engines.packages import Pin
+from repro.engines.resolver import Pin
+from repro.engines.wheels import readable
 
 LABEL = "io.github.repro-kit"
 PTXAS_HOME = "/opt/repro/ptxas"
@@ -150,7 +151,9 @@ class Images:
         order = {
             "environment": {"UV_HTTP_TIMEOUT": "120", "NO_COLOR": "1", "UV_PYTHON_DOWNLOADS": "never"},
             "uv_flags": _remote_only(plan.indexes).uv_flags() if remote else ["--no-index"],
-            "batches": [_batch(batch, target) for batch, target in batches],
+            "batches": [
+                {"target": target, "pins": [_text(pin) for pin in batch]} for batch, target in batches
+            ],
         }
         network = self._network_for(plan.indexes, parent.tag) if remote else "none"
         wheels = [pin.wheel for pin in pins if pin.wheel]
@@ -209,7 +212,8 @@ class Images:
             (context / "order.json").write_text(json.dumps(order), encoding="utf-8")
             (context / "wheels").mkdir()
             for wheel in wheels:
-                _place(wheel, context / "wheels" / wheel.name)
+                if readable(wheel, context / "wheels") == wheel:
+                    _place(wheel, context / "wheels" / wheel.name)
             if "batches" in order:
                 _place(Path(pythons.uv_program()), context / "uv")
             if cert:
@@ -237,15 +241,6 @@ class Images:
         except FAILURES:
             return False
         return True
-
-
-def _batch(pins: Sequence[Pin], target: str) -> dict[str, object]:
-    by_pip = [pin for pin in pins if pin.wheel and packages.unreadable_by_uv(pin.wheel)]
-    return {
-        "target": target,
-        "uv": [_text(pin) for pin in pins if pin not in by_pip],
-        "pip": [_text(pin) for pin in by_pip],
-    }
 
 
 def _text(pin: Pin) -> str:

@@ -16,6 +16,7 @@ from repro.engines.base import GpuMode, Job, Limits
 from repro.engines.client import connect
 from repro.engines.docker import DockerEngine
 from repro.engines.images import LABEL, base_tag, cell_tag, torch_tag
+from repro.engines.resolver import Pin
 from repro.errors import BuildError
 from repro.stacks import stacks
 
@@ -108,7 +109,7 @@ def test_a_failed_build_says_why_and_leaves_nothing(kind, cell, small_plan, tmp_
     monkeypatch.setenv(builders.ENVIRONMENT_NAME, kind)
     engine = DockerEngine(tmp_path / "state", GpuMode.NONE)
     before = dangling(engine._client)
-    bad = packages.Pin(name="pluggy", version="999.0")
+    bad = Pin(name="pluggy", version="999.0")
     broken = packages.Plan(torch=small_plan.torch, cell=(bad,), indexes=small_plan.indexes)
     monkeypatch.setattr(packages, "plan", lambda *_, **__: broken)
     with pytest.raises(BuildError) as caught:

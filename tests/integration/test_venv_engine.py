@@ -18,6 +18,7 @@ from repro.engines import packages
 from repro.engines.base import Job, Limits
 from repro.engines.host import HostEngine
 from repro.engines.process import alive
+from repro.engines.resolver import Pin
 from repro.engines.venv import VenvEngine
 from repro.errors import BuildError, NotReadyError
 
@@ -205,7 +206,7 @@ def test_an_environment_is_made_once_and_runs(tmp_path, small_plan, job):
 @pytest.mark.slow
 def test_a_failed_environment_is_not_taken_for_a_finished_one(tmp_path, small_plan, monkeypatch):
     engine = VenvEngine(tmp_path / "state")
-    bad = packages.Pin(name="pluggy", version="999.0")
+    bad = Pin(name="pluggy", version="999.0")
     broken = packages.Plan(torch=(), cell=(bad,), indexes=small_plan.indexes)
     monkeypatch.setattr(packages, "plan", lambda *_, **__: broken)
     with pytest.raises(BuildError, match="pluggy==999") as caught:

@@ -40,7 +40,8 @@ def test_nothing_configured_means_pypi(home):
 def test_files_and_variables_are_merged_as_pip_does(home, tmp_path):
     home.write_text(
         "[global]\nindex-url = https://mirror.example/simple/\nextra_index_url =\n  file:///a/simple\n"
-        "  https://b.example/simple\nfind-links = /one\n[install]\nfind-links = /two\ntrusted-host = b.example\n"
+        "  https://b.example/simple\nfind-links = /one\n"
+        "[install]\nfind-links = /two\ntrusted-host = b.example\n"
     )
     cert = tmp_path / "ca.pem"
     cert.write_text("x")

@@ -10,9 +10,10 @@ import zipfile
 import pytest
 
 from repro.cells import Cell
-from repro.engines import packages, pythons
+from repro.engines import packages, pythons, resolver, wheels
+from repro.engines.bases import resources
 from repro.engines.indexes import Indexes
-from repro.engines.packages import Pin
+from repro.engines.resolver import Pin
 from repro.errors import BuildError
 
 CPU = Cell(python="3.11", torch="2.13.0", triton="3.6.0", cuda="cpu", pinned_triton="3.7.1")
@@ -43,13 +44,14 @@ import pathlib, sys
 here = pathlib.Path({str(tmp_path)!r})
 with (here / "asked").open("a") as asked:
     asked.write(" ".join(sys.argv[1:]) + "\\n" + pathlib.Path("wanted.in").read_text() + "---\\n")
+(here / "overrides").write_text(pathlib.Path("overrides.in").read_text())
 if (here / "fails").exists():
     sys.exit((here / "fails").read_text())
 pathlib.Path(sys.argv[sys.argv.index("--output-file") + 1]).write_text((here / "lock").read_text())
 """
     )
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    monkeypatch.setattr(packages, "uv_program", lambda: str(program))
+    monkeypatch.setattr(resolver, "uv_program", lambda: str(program))
     return tmp_path
 
 
@@ -66,7 +68,7 @@ def test_the_torch_layer_has_no_triton(uv, monkeypatch):
     assert str(plan.torch[0].wheel) == "/wheels/torch-2.13.0+cpu-cp311-cp311-linux_any.whl"
     assert plan.torch[1].wheel is None
     asked = (uv / "asked").read_text()
-    assert "--overrides triton.in" in asked
+    assert "--overrides overrides.in" in asked
     assert "--python-version 3.11" in asked
     assert "torch==2.13.0+cpu\ntriton==3.6.0\npytest\neinops\n---" in asked
 
@@ -78,7 +80,9 @@ def test_a_base_that_holds_torch_is_not_asked_for_it_again(uv, monkeypatch):
     assert plan.torch == ()
     assert "triton==3.6.0\n---" in (uv / "asked").read_text()
     assert "triton" in [pin.name for pin in plan.cell]
-    assert "typing-extensions" not in [pin.name for pin in plan.cell]
+    overrides = (uv / "overrides").read_text().splitlines()
+    assert "typing-extensions ; python_version < '3'" in overrides
+    assert "triton==3.6.0" in overrides
 
 
 def test_which_requirement_asks_for_which_build(monkeypatch, tmp_path):
@@ -86,7 +90,7 @@ def test_which_requirement_asks_for_which_build(monkeypatch, tmp_path):
 
     def torch(cuda, **more):
         cell = Cell(python="3.11", torch="2.11.0", triton="3.6.0", cuda=cuda, pinned_triton="3.6.0")
-        return packages._Resolver(cell, Indexes(**more)).torch
+        return resolver.Resolver(cell, Indexes(**more)).torch
 
     assert torch("cu130") == "torch==2.11.0"
     assert torch("cu126") == "torch==2.11.0+cu126"
@@ -100,7 +104,7 @@ def test_pytorchs_own_index_is_asked_for_builds_that_pypi_lacks(monkeypatch):
     asked = []
     monkeypatch.setattr(Indexes, "only_reachable", lambda self, more=(): asked.append(tuple(more)) or self)
     for cuda in ("cu130", "cu126"):
-        packages._Resolver(
+        resolver.Resolver(
             Cell(python="3.11", torch="2.11.0", triton="3.6.0", cuda=cuda, pinned_triton="3.6.0"), Indexes()
         )
     assert asked == [(), ("https://download.pytorch.org/whl/cu126",)]
@@ -156,7 +160,12 @@ def test_lzma_wheels_are_told_apart(tmp_path, method, unreadable):
     wheel = tmp_path / "a.whl"
     with zipfile.ZipFile(wheel, "w", method) as archive:
         archive.writestr("a", "a" * 1000)
-    assert packages.unreadable_by_uv(wheel) is unreadable
+    assert wheels.unreadable_by_uv(wheel) is unreadable
+    (tmp_path / "copies").mkdir()
+    copy = wheels.readable(wheel, tmp_path / "copies")
+    assert (copy == wheel) is not unreadable
+    assert not wheels.unreadable_by_uv(copy)
+    assert zipfile.ZipFile(copy).read("a") == b"a" * 1000
 
 
 def test_pins_read_as_requirements():
@@ -172,3 +181,45 @@ def test_this_interpreter_is_found():
     assert pythons.look_at(pythons.Path("/no/such/python")) is None
     assert minor in pythons.versions_here()
     assert all(not found.in_venv for found in pythons.find(minor))
+
+
+def wheel_of(folder, method):
+    """A wheel of triton with a program in it."""
+    folder.mkdir()
+    wheel = folder / "triton-3.6.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w", method) as archive:
+        archive.writestr("triton/_C/libtriton.so", b"x" * (2 << 20))
+        archive.writestr("triton/backends/nvidia/bin/ptxas", b"program")
+        archive.writestr("triton/profiler/proton.py", b"left out")
+        archive.writestr("triton-3.6.0.dist-info/METADATA", "Name: triton\nVersion: 3.6.0\n")
+        archive.writestr("triton-3.6.0.dist-info/RECORD", "")
+    return wheel
+
+
+def test_the_resolver_sees_the_metadata_of_wheels_that_uv_cannot_read(tmp_path):
+    plain, packed = tmp_path / "plain", tmp_path / "packed"
+    wheel_of(plain, zipfile.ZIP_DEFLATED)
+    wheel = wheel_of(packed, zipfile.ZIP_LZMA)
+    with wheels.for_resolver([str(plain), f"file://{packed}", "https://x/links"]) as (places, originals):
+        assert (places[0], places[2]) == (str(plain), "https://x/links")
+        [stand_in] = resolver.Path(places[1]).glob("*.whl")
+        assert not wheels.unreadable_by_uv(stand_in)
+        with zipfile.ZipFile(stand_in) as archive:
+            assert len(archive.namelist()) == 2
+        assert originals == {wheel.name: wheel}
+    assert not stand_in.exists()
+
+
+def test_a_slim_wheel_is_still_a_wheel(tmp_path):
+    script = resources() / "offline" / "slim_wheel.py"
+    code = script.read_text().replace('subprocess.run(["strip"', 'subprocess.run(["true"')
+    namespace = {"__name__": "slim_wheel"}
+    exec(compile(code, str(script), "exec"), namespace)
+    wheel = wheel_of(tmp_path / "in", zipfile.ZIP_DEFLATED)
+    slim = namespace["slim"](wheel, tmp_path / "out")
+    with zipfile.ZipFile(wheels.readable(slim, tmp_path)) as archive:
+        names = archive.namelist()
+        record = archive.read("triton-3.6.0.dist-info/RECORD").decode().splitlines()
+        assert archive.getinfo("triton/backends/nvidia/bin/ptxas").external_attr >> 16 & 0o111
+    assert "triton/profiler/proton.py" not in names
+    assert sorted(row.split(",")[0] for row in record) == sorted(names)
