@@ -1,15 +1,16 @@
 """How long images take from nothing: the first cell with its base and torch, then each further one.
 
-    python benchmarks/images.py [--keep] [--builder buildx|buildkit|classic] [TRITON...]
+    python benchmarks/images.py [--cold | --keep] [--builder buildx|buildkit|classic] [TRITON...]
 
-Removes the kit's own images of these cells first, so that every step is a real build; downloads may come from
-the builder's cache. With --keep what stands is used.
+Removes the kit's own images of these cells first; layers and downloads may still come from the builder's cache.
+--cold empties that cache, too (all of it, not the kit's part alone). With --keep what stands is used.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import subprocess
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -56,12 +57,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("triton", nargs="*", default=["3.6.0", "3.7.1", "3.8.0"])
     parser.add_argument("--keep", action="store_true")
+    parser.add_argument("--cold", action="store_true")
     parser.add_argument("--builder", default="")
     given = parser.parse_args()
     os.environ[builders.ENVIRONMENT_NAME] = given.builder
     cells = [cell_of(triton) for triton in given.triton]
     if not given.keep:
         forget(cells)
+    if given.cold:
+        command = [builders.chosen().program, "builder", "prune", "--all", "--force"]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     with tempfile.TemporaryDirectory() as folder:
         engine = DockerEngine(Path(folder))
 
