@@ -1,0 +1,217 @@
+"""The search itself: asking, observing and judging, with no clock, process or random number in it."""
+
+from __future__ import annotations
+
+from bisect import insort
+from dataclasses import dataclass
+from math import log
+
+from repro.search.boundary import Boundary
+from repro.search.policy import Choice, Question, choose, nearest
+from repro.search.posterior import DEFAULT_MODEL, SOBER_MODEL, Model, Posterior, Slot, posterior
+from repro.search.shape import Shape, weigh
+from repro.search.verdict import Verdict, Weighed, judge
+
+_NOMINATE = 0.6
+"""A boundary is checked from this probability on; the check's own trials bring the rest."""
+_FRESH = 6
+"""Fresh trials of either side, at least."""
+_SUPPORT = log(8.0)
+"""Either side's fresh trials must be this many times likelier on their own side than across the boundary."""
+_CONTRAST = log(100.0)
+"""... and both must be this many times likelier than if the two neighbours shared one rate."""
+_NO_CHANGE = 0.5
+"""From this probability of no change on, the ends are tried: nothing else can settle it."""
+SOBER = 0.85
+"""Probability that a boundary must have, before it is named, under the model that is slow to believe in 0."""
+_WORTHLESS = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Run `trials` trials of candidate `index` next."""
+
+    index: int
+    trials: int
+
+
+class ChangePointSearch:
+    """Find the candidate at which a failure rate changes, from noisy trials.
+
+    Candidates are numbered from the oldest, 0, to the newest. Trials already known are observed first and
+    cost nothing. More or fewer trials than asked may be observed, of any candidate, in any order; the same
+    observations give the same next question.
+
+    Args:
+        candidates: how many there are.
+        confidence: probability with which a stated answer must hold.
+        build_cost: cost of the first visit to a candidate, in trials; further ones of it cost a trial each.
+        max_trials: ask for no more once this many trials were asked for and observed; None for no limit.
+        model: the prior that guides the search; `DEFAULT_MODEL.reversed()` to look for a fix.
+
+    Raises:
+        ValueError: an argument out of range.
+    """
+
+    def __init__(
+        self,
+        candidates: int = 128,
+        confidence: float = 0.95,
+        build_cost: float = 0.0,
+        *,
+        max_trials: int | None = None,
+        model: Model = DEFAULT_MODEL,
+    ) -> None:
+        if candidates < 1:
+            raise ValueError(f"a search needs at least one candidate, not {candidates}")
+        if not 0.5 <= confidence < 1.0:
+            raise ValueError(f"confidence must be at least 0.5 and below 1, not {confidence}")
+        if not build_cost >= 0.0:
+            raise ValueError(f"build_cost must not be negative, and is {build_cost}")
+        self._candidates = candidates
+        self._confidence = confidence
+        self._build_cost = build_cost
+        self._max_trials = max_trials
+        self._model = model
+        self._counts: dict[int, tuple[int, int]] = {}
+        self._tested: list[int] = []
+        self._skipped: set[int] = set()
+        self._asked = False
+        self._own_trials = 0
+        self._boundary: Boundary | None = None
+        self._beliefs: dict[Model, Posterior] = {}
+
+    @property
+    def belief(self) -> Posterior:
+        """The posterior that guides the search."""
+        return self._under(self._model)
+
+    def observe(self, index: int, *, failed: int, passed: int) -> None:
+        """Count trials of a candidate.
+
+        Raises:
+            ValueError: no such candidate, or a negative count.
+        """
+        self._check(index)
+        if failed < 0 or passed < 0:
+            raise ValueError(f"counts must not be negative: failed={failed}, passed={passed}")
+        if failed + passed == 0:
+            return
+        if index not in self._counts:
+            insort(self._tested, index)
+        before = self._counts.get(index, (0, 0))
+        self._counts[index] = (before[0] + failed, before[1] + passed)
+        self._own_trials += failed + passed if self._asked else 0
+        self._beliefs.clear()
+        if self._boundary is not None:
+            self._boundary.observe(index, failed, passed)
+
+    def skip(self, index: int) -> None:
+        """Never ask for this candidate (again): it cannot be tested. Trials it already has still count.
+
+        Raises:
+            ValueError: no such candidate.
+        """
+        self._check(index)
+        self._skipped.add(index)
+
+    def propose(self) -> Ask | None:
+        """What to run next, or None when the verdict is final or nothing that can be run would change it."""
+        self._asked = True
+        if self._max_trials is not None and self._own_trials >= self._max_trials:
+            return None
+        belief = self.belief
+        steady = belief.throughout + belief.absent
+        if max(belief.throughout, belief.absent) >= self._confidence:
+            return None
+        if steady >= _NO_CHANGE:
+            return self._end() or self._best(belief)
+        suspect = self._suspect()
+        return self._best(belief) if suspect is None else self._check_boundary(suspect)
+
+    def verdict(self) -> Verdict:
+        """What the observations so far mean; may be asked for at any time."""
+        suspect = self._suspect()
+        boundary = self._weighed(suspect) if suspect is not None else None
+        return judge(self.belief, self._counts, self._confidence, boundary)
+
+    def _check(self, index: int) -> None:
+        if not 0 <= index < self._candidates:
+            raise ValueError(f"no candidate {index}: they are 0 to {self._candidates - 1}")
+
+    def _under(self, model: Model) -> Posterior:
+        if model not in self._beliefs:
+            self._beliefs[model] = posterior(self._counts, self._candidates, model)
+        return self._beliefs[model]
+
+    def _best(self, belief: Posterior) -> Ask | None:
+        question = Question(self._candidates, self._tested, self._skipped, self._build_cost, self._own_trials)
+        choice: Choice | None = choose(belief, question)
+        if choice is None or choice.worth < _WORTHLESS:
+            return None
+        return Ask(choice.index, choice.trials)
+
+    def _suspect(self) -> Slot | None:
+        """The likeliest boundary, if it is likely enough and no candidate inside it is left to try."""
+        slot = max(self.belief.slots, key=lambda slot: slot.mass)
+        if slot.mass < _NOMINATE or slot.low not in self._counts or slot.high not in self._counts:
+            return None
+        if {slot.low, slot.high} & self._skipped:
+            return None
+        inside = range(slot.low + 1, slot.high)
+        return slot if all(index in self._skipped for index in inside) else None
+
+    def _end(self) -> Ask | None:
+        """The end with fewer trials: a change that hides beyond the other trials would show there."""
+        ends = [
+            nearest(0, -1, self._candidates, self._skipped),
+            nearest(self._candidates - 1, -1, self._candidates, self._skipped),
+        ]
+        known = [(sum(self._counts.get(end, (0, 0))), -end) for end in ends if end is not None]
+        return Ask(-min(known)[1], 1 + self._own_trials // 10) if known else None
+
+    def _check_boundary(self, suspect: Slot) -> Ask | None:
+        boundary = self._boundary
+        if boundary is None or (boundary.low, boundary.high) != (suspect.low, suspect.high):
+            boundary = self._boundary = Boundary(suspect.low, suspect.high)
+        shape = self._shape(suspect)
+        if shape.several:
+            return None
+        if not self._confirmed(suspect):
+            return self._fresh(boundary)
+        for belief, enough in ((self.belief, self._confidence), (self._under(SOBER_MODEL), SOBER)):
+            if _mass(belief, suspect) < enough:
+                return self._best(belief) or self._fresh(boundary)
+        return None if shape.named >= self._confidence else self._fresh(boundary)
+
+    def _fresh(self, boundary: Boundary) -> Ask:
+        support = boundary.support(self._counts, self._model)
+        done = [(boundary.trials(index), index) for index in (boundary.low, boundary.high)]
+        pairs = zip(done, (support.low, support.high), strict=True)
+        lacking = [side for side, ratio in pairs if side[0] < _FRESH or ratio < _SUPPORT]
+        # Sides take turns, so that a machine that drifts cannot look like a change; one alone may run ahead
+        # a while, but what is lacking may be how little is known of the other.
+        side = min(lacking or done)
+        if side[0] > 2 * min(done)[0] + 4:
+            side = min(done)
+        return Ask(side[1], 1 + self._own_trials // 40)
+
+    def _confirmed(self, suspect: Slot) -> bool:
+        boundary = self._boundary
+        if boundary is None or (boundary.low, boundary.high) != (suspect.low, suspect.high):
+            return False
+        support = boundary.support(self._counts, self._model)
+        enough = min(boundary.trials(index) for index in (boundary.low, boundary.high)) >= _FRESH
+        return enough and min(support.low, support.high) >= _SUPPORT and support.contrast >= _CONTRAST
+
+    def _shape(self, suspect: Slot) -> Shape:
+        return weigh(self.belief.slots, self._counts, self._model, suspect, self._confidence)
+
+    def _weighed(self, suspect: Slot) -> Weighed:
+        sober = _mass(self._under(SOBER_MODEL), suspect)
+        return Weighed(suspect, self._confirmed(suspect), sober >= SOBER, self._shape(suspect))
+
+
+def _mass(belief: Posterior, suspect: Slot) -> float:
+    pair = (suspect.low, suspect.high)
+    return next(slot.mass for slot in belief.slots if (slot.low, slot.high) == pair)

@@ -1,0 +1,171 @@
+"""Which candidate to try next: the most expected information per cost.
+
+The information that one trial gives about the hypothesis (where the change is, or that there is none) is the
+entropy of its outcome less the mean entropy given the hypothesis (Lindley 1956). Over n trials of one
+candidate it grows concavely from that slope towards the entropy of the question the candidate can answer,
+"before or after the change?", which `limit * (1 - exp(-n * slope / limit))` follows closely enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass
+from itertools import accumulate
+from math import ceil, exp, log
+
+from repro.search.posterior import Posterior, Slot
+
+_SPLITS = 8
+"""An untested stretch is considered at its seven inner eighths."""
+_BATCH_BITS = 0.1
+"""A batch is as many trials as are expected to bring this much, but at most a tenth of those made."""
+_LN2 = log(2.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A candidate to try, the number of trials, and the bits per cost expected of it."""
+
+    index: int
+    trials: int
+    worth: float
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What the policy must know besides the posterior.
+
+    Args:
+        candidates: how many there are.
+        tested: sorted candidates with at least one trial; they are built.
+        skipped: candidates that cannot be tested.
+        build_cost: cost of the first visit to a candidate, in trials.
+        trials: trials made so far, which bounds the next batch.
+    """
+
+    candidates: int
+    tested: Sequence[int]
+    skipped: Set[int]
+    build_cost: float
+    trials: int
+
+
+def choose(belief: Posterior, question: Question) -> Choice | None:
+    """The best next candidate, or None where no candidate can be tested."""
+    gains = _Gains(belief)
+    best: Choice | None = None
+    for index, slot, built in _options(belief, question):
+        slope, limit = gains.at(index, slot)
+        worth = _worth(slope, limit, 0.0 if built else question.build_cost)
+        worth *= 1.0 if built else _testable_chance(index, question)
+        if best is None or worth > best.worth * (1.0 + 1e-9):
+            best = Choice(index, _batch(slope, question.trials), worth)
+    return best
+
+
+def _options(belief: Posterior, question: Question) -> Iterator[tuple[int, int, bool]]:
+    """(candidate, its slot, whether built): the newest first, since that is where failures are looked for."""
+    for position in range(len(question.tested) - 1, -1, -1):
+        yield question.tested[position], position, True
+    for position in range(len(belief.slots) - 1, -1, -1):
+        for index in _inside(belief.slots[position], position, question):
+            yield index, position, False
+
+
+def _inside(slot: Slot, position: int, question: Question) -> Iterable[int]:
+    first = position == 0
+    last = position == len(question.tested)
+    low = -1 if first else slot.low
+    high = question.candidates if last else slot.high
+    if high - low < 2:
+        return ()
+    wanted = {low + 1, high - 1} if high - low <= _SPLITS or first or last else set()
+    wanted |= {low + max(1, (high - low) * eighth // _SPLITS) for eighth in range(1, _SPLITS)}
+    found = (nearest(index, low, high, question.skipped) for index in wanted)
+    return sorted({index for index in found if index is not None}, reverse=True)
+
+
+def nearest(index: int, low: int, high: int, skipped: Set[int]) -> int | None:
+    """The testable candidate nearest to `index` strictly between `low` and `high`."""
+    for distance in range(high - low):
+        for near in (index - distance, index + distance):
+            if low < near < high and near not in skipped:
+                return near
+    return None
+
+
+def _testable_chance(index: int, question: Question) -> float:
+    # Untestable candidates come in clusters: beside one, the next is likely to be one as well.
+    for distance in range(1, 12):
+        if index - distance in question.skipped or index + distance in question.skipped:
+            return 1.0 - 0.7 * 0.8**distance
+    return 1.0
+
+
+def _worth(slope: float, limit: float, build: float) -> float:
+    if build <= 0.0 or slope <= 0.0:
+        return slope
+    trials, best = 1.0, 0.0
+    while trials < 1e5:
+        worth = _saturating(trials, slope, limit) / (build + trials)
+        if worth < best:
+            break
+        best, trials = worth, trials * 1.3
+    return best
+
+
+def _saturating(trials: float, slope: float, limit: float) -> float:
+    return limit * (1.0 - exp(-trials * slope / limit)) if limit > 0.0 else 0.0
+
+
+def _batch(slope: float, trials: int) -> int:
+    wanted = ceil(_BATCH_BITS / slope) if slope > 1e-6 else trials
+    return max(1, min(wanted, 1 + trials // 10))
+
+
+class _Gains:
+    """Information of one trial at any candidate, in O(1) each after O(slots)."""
+
+    def __init__(self, belief: Posterior) -> None:
+        self._belief = belief
+        slots = belief.slots
+        self._mass = _prefix(slots, lambda slot: slot.mass)
+        self._after = _prefix(slots, lambda slot: slot.mass * slot.after.mean)
+        self._after_noise = _prefix(slots, lambda slot: slot.mass * entropy(slot.after.mean))
+        self._before = _prefix(slots, lambda slot: slot.mass * slot.before.mean)
+        self._before_noise = _prefix(slots, lambda slot: slot.mass * entropy(slot.before.mean))
+
+    def at(self, index: int, position: int) -> tuple[float, float]:
+        """(bits of one trial, bits at most) at a candidate that lies in, or closes, the slot `position`."""
+        slot = self._belief.slots[position]
+        part = min(1.0, max(0.0, (index - slot.low) / slot.width)) if slot.width > 0 else 1.0
+        after = self._at(self._mass, position, part)
+        fails = self._at(self._after, position, part)
+        fails += self._before[-1] - self._at(self._before, position, part)
+        noise = self._at(self._after_noise, position, part)
+        noise += self._before_noise[-1] - self._at(self._before_noise, position, part)
+        belief = self._belief
+        fails += belief.throughout * belief.steady.mean
+        noise += belief.throughout * entropy(belief.steady.mean)
+        limit = _spread((after, self._mass[-1] - after, belief.throughout, belief.absent))
+        return max(0.0, entropy(fails) - noise), limit
+
+    @staticmethod
+    def _at(prefix: Sequence[float], position: int, part: float) -> float:
+        return prefix[position] + part * (prefix[position + 1] - prefix[position])
+
+
+def _prefix(slots: Sequence[Slot], value: Callable[[Slot], float]) -> list[float]:
+    return [0.0, *accumulate(value(slot) for slot in slots)]
+
+
+def entropy(chance: float) -> float:
+    """Entropy of one outcome with this chance, in bits."""
+    if chance <= 0.0 or chance >= 1.0:
+        return 0.0
+    rest = 1.0 - chance
+    return -(chance * log(chance) + rest * log(rest)) / _LN2
+
+
+def _spread(chances: Iterable[float]) -> float:
+    return -sum(chance * log(chance) for chance in chances if chance > 0.0) / _LN2
