@@ -2,8 +2,9 @@
 
     python benchmarks/images.py [--cold | --keep] [--builder buildx|buildkit|classic] [TRITON...]
 
-Removes the kit's own images of these cells first; layers and downloads may still come from the builder's cache.
---cold empties that cache, too (all of it, not the kit's part alone). With --keep what stands is used.
+Removes the kit's own images of these cells first; layers and downloads may still come from the builder's
+cache.
+--cold empties that cache, too (all of it, not just the kit's). With --keep what stands is used.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from repro.engines import builders
 from repro.engines.base import Limits, Prepared
 from repro.engines.client import connect
 from repro.engines.docker import DockerEngine
-from repro.engines.images import base_tag, cell_tag, torch_tag
+from repro.engines.tags import base_tag, cell_tag, torch_tag
 from repro.stacks import stacks
 
 TORCH = "2.13.0"

@@ -10,6 +10,7 @@ import click
 from repro import ui
 from repro.cli.options import engine_options, json_option, matrix_options, subject_options, trial_options
 from repro.cli.workspace import Workspace, open_workspace
+from repro.engines.glance import glance
 from repro.plan import Plan, Row
 from repro.plan import plan as lay_out
 from repro.subject import Subject
@@ -48,13 +49,13 @@ def plan(
 
 
 def _lay_out(workspace: Workspace, subject: Subject, trials: int, mode: Mode) -> Plan:
-    engine = workspace.engine()
+    _, present = glance(workspace.engine_name, state=workspace.state)
     with workspace.ledger() as ledger:
         tallies = ledger.tallies(revision=subject.revision, test=subject.test, mode=mode)
         history = ledger.seconds_per_trial()
     return lay_out(
         workspace.expansion,
-        present=lambda cell: engine.present(cell, subject.requirements),
+        present=lambda cell: present(cell, subject.requirements),
         trials=trials,
         done={tally.series.cell: tally.n for tally in tallies},
         history=history,

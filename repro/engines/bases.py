@@ -16,9 +16,9 @@ from repro.engines.base import Say
 from repro.engines.builders import Builder
 from repro.engines.client import FAILURES, connect
 from repro.engines.process import run_logged
+from repro.engines.tags import BASE_IMAGE_VARIABLE, resources
 from repro.errors import BuildError
 
-ENVIRONMENT_NAME = "REPRO_BASE_IMAGE"
 REGISTRY_SECONDS = 8.0
 
 PINNED = {
@@ -47,12 +47,6 @@ class Root:
     held: dict[str, str] = field(default_factory=dict)
 
 
-def resources() -> Path:
-    """The kit's docker folder: beside the sources, or inside an installed kit."""
-    packed = Path(__file__).parent.parent / "_resources" / "docker"
-    return packed if packed.is_dir() else Path(__file__).parents[2] / "docker"
-
-
 def find_root(
     client: docker.DockerClient,
     builder: Builder,
@@ -71,13 +65,13 @@ def find_root(
     Raises:
         BuildError: there is none with the cell's Python.
     """
-    if own := os.environ.get(ENVIRONMENT_NAME):
+    if own := os.environ.get(BASE_IMAGE_VARIABLE):
         if _present(client, own) or _pull(builder, own, log, timeout):
             return Root(image=own, origin=own)
         raise BuildError(
             f"the base image {own} is neither here nor can it be pulled",
-            why=f"{ENVIRONMENT_NAME} names it",
-            next_step=f"docker pull {own}, or unset {ENVIRONMENT_NAME}; the log is {log}",
+            why=f"{BASE_IMAGE_VARIABLE} names it",
+            next_step=f"docker pull {own}, or unset {BASE_IMAGE_VARIABLE}; the log is {log}",
         )
     for reference in _public(cell.python):
         if _present(client, reference):
@@ -135,7 +129,7 @@ def _from_host(builder: Builder, cell: Cell, *, tag: str, log: Path, timeout: fl
             why="no registry answers from here, and this machine's own Pythons are "
             + ", ".join(pythons.versions_here()),
             next_step=f"leave such cells out with --only, install Python {cell.python}, "
-            f"or set {ENVIRONMENT_NAME} to an image that is here",
+            f"or set {BASE_IMAGE_VARIABLE} to an image that is here",
         )
     say(f"no registry answers: the base image is made from this machine's {python.path}")
     flags = ["--whole"] if cell.on_gpu else []

@@ -19,9 +19,10 @@ from repro.engines import builders, gpu
 from repro.engines.base import Check, CheckState, GpuMode, Job, Limits, Prepared, Running, Say, write_request
 from repro.engines.client import FAILURES, address_text, connect, no_engine
 from repro.engines.container import ContainerRun, arguments, explain, open_to, places_inside, remove, user_for
-from repro.engines.images import LABEL, Images, cell_tag
+from repro.engines.images import Images
 from repro.engines.nvidia import GpuHost
 from repro.engines.process import alive, started_at
+from repro.engines.tags import LABEL, cell_tag
 from repro.errors import NotReadyError, ReproError
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import platform
 import shutil
 import tempfile
 import threading
@@ -28,9 +26,9 @@ from repro.engines.indexes import Indexes
 from repro.engines.locking import locked
 from repro.engines.messages import build_failed
 from repro.engines.resolver import Pin
+from repro.engines.tags import LABEL, base_tag, cell_tag, digest, resources, scripts, torch_tag
 from repro.engines.wheels import readable
 
-LABEL = "io.github.repro-kit"
 PTXAS_HOME = "/opt/repro/ptxas"
 PROBE_SECONDS = 4
 
@@ -208,7 +206,7 @@ class Images:
         with tempfile.TemporaryDirectory(prefix="context-", dir=home) as name:
             context = Path(name)
             for file in ("Dockerfile", "step.py"):
-                shutil.copyfile(bases.resources() / file, context / file)
+                shutil.copyfile(resources() / file, context / file)
             (context / "order.json").write_text(json.dumps(order), encoding="utf-8")
             (context / "wheels").mkdir()
             for wheel in wheels:
@@ -278,29 +276,3 @@ def _oci(step: str, cell: Cell) -> dict[str, str]:
         "org.opencontainers.image.licenses": "MIT",
         f"{LABEL}.step": step,
     }
-
-
-def digest(parts: object) -> str:
-    """A hash of anything that JSON can hold."""
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
-
-
-def scripts() -> list[str]:
-    """The text of what builds images: a changed script makes other images."""
-    return [(bases.resources() / name).read_text(encoding="utf-8") for name in ("Dockerfile", "step.py")]
-
-
-def base_tag(cell: Cell) -> str:
-    """Name of the image with the cell's Python."""
-    own = os.environ.get(bases.ENVIRONMENT_NAME, "")
-    return "repro-base:" + digest([scripts(), platform.machine(), cell.python, cell.on_gpu, own])[:16]
-
-
-def torch_tag(cell: Cell) -> str:
-    """Name of the image with the cell's torch."""
-    return "repro-torch:" + digest([base_tag(cell), cell.torch, cell.cuda])[:16]
-
-
-def cell_tag(cell: Cell, requirements: Sequence[str]) -> str:
-    """Name of the cell's image: the same for everything that asks for the same packages."""
-    return "repro-cell:" + digest([torch_tag(cell), packages.direct_requirements(cell, requirements)])[:16]

@@ -15,8 +15,8 @@ from repro.engines import builders, packages
 from repro.engines.base import GpuMode, Job, Limits
 from repro.engines.client import connect
 from repro.engines.docker import DockerEngine
-from repro.engines.images import LABEL, base_tag, cell_tag, torch_tag
 from repro.engines.resolver import Pin
+from repro.engines.tags import LABEL, base_tag, cell_tag, torch_tag
 from repro.errors import BuildError
 from repro.stacks import stacks
 
