@@ -5,6 +5,7 @@ import importlib
 import multiprocessing
 import shutil
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,7 @@ def passes(check):
 
 def _run(check, verdict):
     faulthandler.disable()  # a crash is one of the expected ends
+    warnings.simplefilter("ignore")  # numpy is loud about what stray reads find
     torch.set_num_threads(1)  # the pool of threads stayed behind in the parent
     try:
         for options in OPTIONS:
