@@ -118,12 +118,17 @@ class Comparisons:
         self._records.extend({**common, **pair} for pair in pairs[:_MOST])
 
 
+@functools.lru_cache(maxsize=None)
+def _is_library(file: str) -> bool:
+    return file.startswith(_OWN) or any(one in file for one in _LIBRARIES)
+
+
 def _where() -> str:
     """File, function and line of the nearest caller that is no library."""
     frame = sys._getframe(2)
     while frame is not None:
         code = frame.f_code
-        if not code.co_filename.startswith(_OWN) and not any(one in code.co_filename for one in _LIBRARIES):
+        if not _is_library(code.co_filename):
             file = code.co_filename.rsplit(os.sep, 1)[-1]
             return f"{file}:{code.co_name}:{frame.f_lineno}"
         if frame.f_back is None:

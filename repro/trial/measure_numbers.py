@@ -51,17 +51,16 @@ def measure_numbers(actual: float, expected: float, atol: float, rtol: float) ->
 def measure_agreeing(
     numpy: Any, x: Any, y: Any, atol: float, rtol: float, shape: List[int]
 ) -> Optional[Dict[str, Any]]:
-    """Measure two flat float64 arrays that were found close, in few steps.
+    """Measure two flat arrays of floats that were found close, in few steps.
 
     None where an infinity or a NaN is in them: these take `measure_arrays`, which looks at each.
     """
     with numpy.errstate(all="ignore"):
         error = numpy.abs(x - y)
-        size = numpy.abs(y)
         at = int(error.argmax())  # the first NaN, if there is one
-        worst = error.item(at)
-        if not math.isfinite(worst):
+        if not math.isfinite(error.item(at)):
             return None
+        size = numpy.abs(y)
         relative = error / size
         relative_at = int(relative.argmax())
         if not math.isfinite(relative.item(relative_at)):
@@ -69,11 +68,16 @@ def measure_agreeing(
             relative_at = int(relative.argmax())
         size *= rtol
         size += atol
-        ratio = float(numpy.fmax.reduce(error / size, initial=0.0))
+        error /= size
+        ratio = float(error.max())
+        if math.isnan(ratio):  # 0 of a tolerance of 0
+            ratio = float(numpy.fmax.reduce(error, initial=0.0))
+    worst = abs(x.item(at) - y.item(at))
+    base = abs(y.item(relative_at))
     return {
         "max_abs": worst,
         "max_abs_at": {"index": unravel(at, shape), "actual": x.item(at), "expected": y.item(at)},
-        "max_rel": relative.item(relative_at),
+        "max_rel": abs(x.item(relative_at) - y.item(relative_at)) / base if base else 0.0,
         "max_rel_at": {
             "index": unravel(relative_at, shape),
             "actual": x.item(relative_at),

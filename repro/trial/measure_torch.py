@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
 import struct
 import sys
-from typing import Any, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from .measure_numbers import CHUNK, WORST, measure_agreeing, measure_numbers, unravel
 
@@ -15,6 +16,8 @@ _DIGEST_MOST = 2**20
 
 def measure_close(torch: Any, bound: Mapping[str, Any], passed: bool) -> List[Dict[str, Any]]:
     """Measure what `torch.testing.assert_close` compared, nested or not."""
+    if isinstance(bound["actual"], torch.Tensor):
+        return [_measure_leaf(torch, bound["actual"], bound["expected"], bound, passed)]
     pairs: List[Dict[str, Any]] = []
     for path, actual, expected in _leaves(bound["actual"], bound["expected"], ""):
         record = _measure_leaf(torch, actual, expected, bound, passed)
@@ -54,8 +57,14 @@ def _measure_leaf(
 def _tolerances(torch: Any, bound: Mapping[str, Any], actual: Any, expected: Any) -> Tuple[float, float]:
     atol, rtol = bound.get("atol"), bound.get("rtol")
     if atol is None or rtol is None:
-        rtol, atol = torch.testing._comparison.default_tolerances(actual, expected)
+        rtol, atol = _default_tolerances(torch.testing._comparison, actual.dtype, expected.dtype)
     return float(atol), float(rtol)
+
+
+@functools.lru_cache(maxsize=None)
+def _default_tolerances(comparison: Any, *dtypes: Any) -> Tuple[float, float]:
+    rtol, atol = comparison.default_tolerances(*dtypes)
+    return rtol, atol
 
 
 def measure_tensors(
@@ -83,13 +92,10 @@ def measure_tensors(
         return {**record, "unmeasured": f"expected has shape {list(expected.shape)}"}
     if not record["size"]:
         return {**record, "mismatched": 0}
+    agreed = _agreeing(torch, actual, expected, atol, rtol) if passed else None
+    if agreed is not None:
+        return {**record, **agreed}
     with torch.no_grad():
-        if passed and _is_small(actual, expected) and "numpy" in sys.modules:
-            # Each of torch's kernels costs microseconds on the CPU, and numpy's a fraction of one.
-            x, y = (one.detach().double().numpy().reshape(-1) for one in (actual, expected))
-            agreed = measure_agreeing(sys.modules["numpy"], x, y, atol, rtol, record["shape"])
-            if agreed is not None:
-                return {**record, **agreed}
         ours, theirs = actual.detach().reshape(-1), expected.detach().reshape(-1)
         exact = passed and not equal_nan
         starts = range(0, record["size"], CHUNK)
@@ -103,9 +109,16 @@ def measure_tensors(
     return record
 
 
-def _is_small(actual: Any, expected: Any) -> bool:
+def _agreeing(torch: Any, actual: Any, expected: Any, atol: float, rtol: float) -> Optional[Dict[str, Any]]:
+    """Measure small tensors of the CPU by numpy: each of torch's kernels costs microseconds there."""
+    numpy = sys.modules.get("numpy")
     on_cpu = actual.device.type == "cpu" == expected.device.type
-    return on_cpu and actual.numel() <= CHUNK and not (actual.is_complex() or expected.is_complex())
+    if numpy is None or not on_cpu or actual.numel() > CHUNK or actual.is_complex() or expected.is_complex():
+        return None
+    x, y = actual.detach(), expected.detach()
+    if x.dtype != torch.float32 or y.dtype != torch.float32:
+        x, y = x.double(), y.double()
+    return measure_agreeing(numpy, x.numpy().reshape(-1), y.numpy().reshape(-1), atol, rtol, list(x.shape))
 
 
 def _chunk(torch: Any, ours: Any, theirs: Any, start: int) -> Tuple[Any, Any]:

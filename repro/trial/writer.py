@@ -13,6 +13,7 @@ from .records import Event
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_strict = json.JSONEncoder(allow_nan=False, default=str).encode
 
 
 class RecordFile:
@@ -27,7 +28,7 @@ class RecordFile:
         """Append one event."""
         record = {"event": event.value, **fields}
         try:
-            line = json.dumps(record, allow_nan=False, default=str)
+            line = _strict(record)
         except ValueError:
             line = json.dumps(_finite(record), default=str)
         data = line.encode("ascii") + b"\n"
