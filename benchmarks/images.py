@@ -2,7 +2,7 @@
 
     python benchmarks/images.py [--cold | --keep] [--builder buildx|buildkit|classic] [TRITON...]
 
-Removes the kit's own images of these cells first; layers and downloads may still come from the builder's cache.
+Removes the kit's images of these cells first; layers and downloads may still come from the builder's cache.
 --cold empties that cache, too, and not just the kit's part of it. With --keep what stands is used.
 """
 
