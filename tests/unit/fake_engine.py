@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import signal
 import threading
 import time
 from dataclasses import dataclass, field
@@ -21,6 +22,11 @@ HANG = "hang"
 
 DIED = Exit(code=139, signal=11, detail="last words")
 LOST = Exit(code=None, infra="the engine went away")
+
+
+def press_ctrl_c():
+    """As a terminal would; `interrupt_main` does not wake a thread that waits."""
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
 
 def cell(triton="3.7.1", cuda="cpu"):

@@ -1,11 +1,10 @@
 """Runs over a matrix: when cells stop, that a broken one is alone, and who gets which GPU."""
 
-import _thread
 import threading
 import time
 
 import pytest
-from fake_engine import DIED, HANG, LOST, FakeEngine, bench, cell, subject
+from fake_engine import DIED, HANG, LOST, FakeEngine, bench, cell, press_ctrl_c, subject
 
 from repro.engines.process import run_logged
 from repro.errors import BuildError, NotReadyError
@@ -276,7 +275,7 @@ def test_ctrl_c_ends_trials_and_builds_that_run(run, tmp_path):
     def trial(cell, seed):
         while not (tmp_path / "build.log").exists():
             time.sleep(0.01)
-        _thread.interrupt_main()
+        press_ctrl_c()
         return HANG
 
     engine = FakeEngine(build=build, trial=trial)
