@@ -164,9 +164,9 @@ def _indexes(missing: Sequence[Cell]) -> list[Check]:
     ]
     for place in configured.find_links:
         if "://" not in place:
-            wheels = len(list(Path(place).glob("*.whl")))
-            state = OK if wheels else WARN
-            rows.append(Check(name="wheels", state=state, evidence=f"{wheels} wheels in {place}"))
+            held = len(list(Path(place).glob("*.whl")))
+            state = OK if held else WARN
+            rows.append(Check(name="wheels", state=state, evidence=f"{held} wheels in {place}"))
     return rows
 
 

@@ -79,9 +79,11 @@ def _plain_devices(index: int, host: GpuHost) -> GpuAccess:
             next_step="add their folder to LD_LIBRARY_PATH, or install NVIDIA's container toolkit",
         )
     shared = [str(host.dev / name) for name in SHARED_NODES if (host.dev / name).exists()]
+    # Triton up to 3.4 links its launchers with -lcuda, which looks for a file without a version in its name.
+    libraries = {**host.libraries, "libcuda.so": host.libraries["libcuda.so.1"]}
     mounts = [
         Mount(f"{INSIDE}/{name}", str(path.resolve()), type="bind", read_only=True)
-        for name, path in sorted(host.libraries.items())
+        for name, path in sorted(libraries.items())
     ]
     return GpuAccess(
         mode=GpuMode.DEVICES,

@@ -150,7 +150,9 @@ class Images:
             "environment": {"UV_HTTP_TIMEOUT": "120", "NO_COLOR": "1", "UV_PYTHON_DOWNLOADS": "never"},
             "uv_flags": _remote_only(plan.indexes).uv_flags() if remote else ["--no-index"],
             "batches": [
-                {"target": target, "pins": [_text(pin) for pin in batch]} for batch, target in batches
+                {"target": target, "pins": [_text(pin) for pin in batch]}
+                for batch, target in batches
+                if batch  # empty where the base holds all of it already
             ],
         }
         network = self._network_for(plan.indexes, parent.tag) if remote else "none"

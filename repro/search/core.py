@@ -7,23 +7,21 @@ from dataclasses import dataclass
 from math import log
 
 from repro.search.boundary import Boundary
-from repro.search.policy import Choice, Question, choose, nearest
-from repro.search.posterior import DEFAULT_MODEL, SOBER_MODEL, Model, Posterior, Slot, posterior
+from repro.search.policy import Question, choose, nearest
+from repro.search.posterior import DEFAULT_MODEL, Model, Posterior, Slot, posterior
 from repro.search.shape import Shape, weigh
 from repro.search.verdict import Verdict, Weighed, judge
 
 _NOMINATE = 0.6
 """A boundary is checked from this probability on; the check's own trials bring the rest."""
-_FRESH = 6
+_FRESH = 5
 """Fresh trials of either side, at least."""
 _SUPPORT = log(8.0)
 """Either side's fresh trials must be this many times likelier on their own side than across the boundary."""
-_CONTRAST = log(100.0)
+_CONTRAST = log(50.0)
 """... and both must be this many times likelier than if the two neighbours shared one rate."""
 _NO_CHANGE = 0.5
 """From this probability of no change on, the ends are tried: nothing else can settle it."""
-SOBER = 0.85
-"""Probability that a boundary must have, before it is named, under the model that is slow to believe in 0."""
 _WORTHLESS = 1e-9
 
 
@@ -79,12 +77,14 @@ class ChangePointSearch:
         self._asked = False
         self._own_trials = 0
         self._boundary: Boundary | None = None
-        self._beliefs: dict[Model, Posterior] = {}
+        self._cached: Posterior | None = None
 
     @property
     def belief(self) -> Posterior:
         """The posterior that guides the search."""
-        return self._under(self._model)
+        if self._cached is None:
+            self._cached = posterior(self._counts, self._candidates, self._model)
+        return self._cached
 
     def observe(self, index: int, *, failed: int, passed: int) -> None:
         """Count trials of a candidate.
@@ -102,7 +102,7 @@ class ChangePointSearch:
         before = self._counts.get(index, (0, 0))
         self._counts[index] = (before[0] + failed, before[1] + passed)
         self._own_trials += failed + passed if self._asked else 0
-        self._beliefs.clear()
+        self._cached = None
         if self._boundary is not None:
             self._boundary.observe(index, failed, passed)
 
@@ -139,14 +139,9 @@ class ChangePointSearch:
         if not 0 <= index < self._candidates:
             raise ValueError(f"no candidate {index}: they are 0 to {self._candidates - 1}")
 
-    def _under(self, model: Model) -> Posterior:
-        if model not in self._beliefs:
-            self._beliefs[model] = posterior(self._counts, self._candidates, model)
-        return self._beliefs[model]
-
     def _best(self, belief: Posterior) -> Ask | None:
         question = Question(self._candidates, self._tested, self._skipped, self._build_cost, self._own_trials)
-        choice: Choice | None = choose(belief, question)
+        choice = choose(belief, question)
         if choice is None or choice.worth < _WORTHLESS:
             return None
         return Ask(choice.index, choice.trials)
@@ -179,9 +174,8 @@ class ChangePointSearch:
             return None
         if not self._confirmed(suspect):
             return self._fresh(boundary)
-        for belief, enough in ((self.belief, self._confidence), (self._under(SOBER_MODEL), SOBER)):
-            if _mass(belief, suspect) < enough:
-                return self._best(belief) or self._fresh(boundary)
+        if suspect.mass < self._confidence:
+            return self._best(self.belief) or self._fresh(boundary)
         return None if shape.named >= self._confidence else self._fresh(boundary)
 
     def _fresh(self, boundary: Boundary) -> Ask:
@@ -208,10 +202,4 @@ class ChangePointSearch:
         return weigh(self.belief.slots, self._counts, self._model, suspect, self._confidence)
 
     def _weighed(self, suspect: Slot) -> Weighed:
-        sober = _mass(self._under(SOBER_MODEL), suspect)
-        return Weighed(suspect, self._confirmed(suspect), sober >= SOBER, self._shape(suspect))
-
-
-def _mass(belief: Posterior, suspect: Slot) -> float:
-    pair = (suspect.low, suspect.high)
-    return next(slot.mass for slot in belief.slots if (slot.low, slot.high) == pair)
+        return Weighed(suspect, self._confirmed(suspect), self._shape(suspect))

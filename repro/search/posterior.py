@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from math import exp, inf, log, log1p
+from math import erf, exp, inf, log, log1p, sqrt
 
 from repro.search.prior import BetaPart, Evidence, RatePrior
 
@@ -25,6 +25,7 @@ class Model:
             changes.
         change: prior probability that the rate changes at all.
         absent: prior probability that the test never fails anywhere; the rest is "throughout".
+        rise: prior probability that a change is a rise.
     """
 
     before: RatePrior
@@ -32,15 +33,15 @@ class Model:
     steady: RatePrior
     change: float = 0.6
     absent: float = 0.15
+    rise: float = 0.9
 
     def reversed(self) -> Model:
         """The same question asked with the order of candidates turned round."""
-        return Model(self.after, self.before, self.steady, self.change, self.absent)
+        return Model(self.after, self.before, self.steady, self.change, self.absent, 1.0 - self.rise)
 
 
 _NOISY = (BetaPart(0.5, 1.0, 1.0), BetaPart(0.5, 1.0, 8.0))
 """A rate strictly between 0 and 1: anything, or a flaky test's few per cent."""
-_JEFFREYS = RatePrior(0.0, 0.0, (BetaPart(1.0, 0.5, 0.5),))
 
 
 def _prior(zero: float, one: float) -> RatePrior:
@@ -48,11 +49,8 @@ def _prior(zero: float, one: float) -> RatePrior:
     return RatePrior(zero, one, tuple(BetaPart(rest * part.weight, part.a, part.b) for part in _NOISY))
 
 
-DEFAULT_MODEL = Model(_prior(0.35, 0.02), _prior(0.05, 0.05), _prior(0.0, 0.05))
+DEFAULT_MODEL = Model(_prior(0.3, 0.02), _prior(0.05, 0.05), _prior(0.0, 0.05))
 """What guides the search: that a failure was never there before is likely, and so is a low rate."""
-
-SOBER_MODEL = Model(_JEFFREYS, _JEFFREYS, _JEFFREYS)
-"""What a name must stand up to as well: a model that never takes "not seen" for "impossible"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +144,7 @@ def _log_change(model: Model, before: Evidence, after: Evidence) -> float:
     if same >= 1.0:
         return -inf
     both = before.log_marginal + after.log_marginal + log1p(-same) - log(kept)
-    return both + log(distinctness(before, after))
+    return both + log(distinctness(before, after)) + log(_direction(model.rise, before, after))
 
 
 def distinctness(before: Evidence, after: Evidence) -> float:
@@ -161,6 +159,13 @@ def distinctness(before: Evidence, after: Evidence) -> float:
     total = before.mean + after.mean
     apart = max(before.square + after.square - 2.0 * before.mean * after.mean, 1e-300)
     return apart / (apart + (total * (2.0 - total)) ** 2 / 10.0)
+
+
+def _direction(rise: float, before: Evidence, after: Evidence) -> float:
+    # The chance that the rate after is the higher one, by the normal approximation.
+    spread = before.square - before.mean**2 + after.square - after.mean**2
+    higher = 0.5 * (1.0 + erf((after.mean - before.mean) / sqrt(max(2.0 * spread, 1e-300))))
+    return 2.0 * (rise * higher + (1.0 - rise) * (1.0 - higher))
 
 
 def _normalized(logs: Sequence[float]) -> list[float]:

@@ -2,67 +2,72 @@
 
 The search looks for one change between two constant rates. Where the rate climbs over many candidates, or in
 two steps, a one-step posterior still ends up certain of something. So the one-step account is weighed against
-all accounts with two changes and a rate of its own between them, by their marginal likelihoods. A boundary
-that is a change point in nearly all accounts of either sort may be named; else the answer is the range from
-the first change to the last.
+others by their marginal likelihoods: two changes with a rate of its own between them, and straight slopes of
+several widths around the boundary. A boundary that is a change point in nearly all accounts may be named;
+else the answer is the range from where the rate begins to change to where it ends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import exp, log
+from typing import NamedTuple
 
 from repro.search.posterior import Model, Slot
 
 Counts = Mapping[int, tuple[int, int]]
 
 _TWO_CHANGES = 0.1
-"""Prior odds of two changes to one."""
+_SLOPES = 0.2
+"""Prior odds of either account to that of one step."""
 _SLOTS = 48
 """Slots weighed against each other at most, since the cost grows with the square."""
+_SHIFTS = (-3, -2, -1, 0, 1, 2, 3)
+"""Eighths of its width by which a slope's middle may lie off the boundary."""
+
+
+class Account(NamedTuple):
+    """One way in which the rate may change: from after `low` on, until `high`."""
+
+    low: int
+    high: int
+    log_weight: float
+    named: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the accounts with one and with two changes say together.
+    """What all accounts say together.
 
     Attributes:
-        two: probability that there are two changes, or more, given at least one.
+        more: probability that it is not one step.
         named: probability that the boundary under check is a change point.
-        low, high: with two changes, the first is after `low` and the last not after `high`, with the
-            confidence asked for.
+        low, high: where it is not one step, the rate begins to change after `low` and has changed by
+            `high`, with the confidence asked for.
     """
 
-    two: float
+    more: float
     named: float
     low: int
     high: int
 
     @property
     def several(self) -> bool:
-        """Several changes for all practical purposes, and the boundary under check is none of them."""
-        return self.two >= 0.9 and self.named < 0.5
+        """Not one step for all practical purposes, and the boundary under check is no step of it."""
+        return self.more >= 0.9 and self.named < 0.5
 
 
 def weigh(slots: Sequence[Slot], counts: Counts, model: Model, suspect: Slot, confidence: float) -> Shape:
-    """Weigh one change against two, for the boundary `suspect` among the posterior's `slots`."""
+    """Weigh one step against the other accounts, for the boundary `suspect` among the posterior's `slots`."""
     places = _places(slots, suspect)
-    failed, passed = _running(slots, counts)
     width = sum(slot.width for slot in slots)
-    ones: list[tuple[int, float]] = []
-    twos: list[tuple[int, int, float]] = []
-    for position, j in enumerate(places):
-        first = slots[j]
-        share = log(first.width / width)
-        ones.append((j, share + first.before.log_marginal + first.after.log_marginal))
-        for k in places[position + 1 :]:
-            middle = model.steady.evidence(failed[k] - failed[j], passed[k] - passed[j]).log_marginal
-            weight = share + log(2.0 * _TWO_CHANGES * slots[k].width / width)
-            weight += first.before.log_marginal + middle + slots[k].after.log_marginal
-            twos.append((j, k, weight))
-    return _summary(slots, ones, twos, slots.index(suspect), confidence)
+    ones = [_one(slots[j], width, slots[j] is suspect) for j in places]
+    others = list(_twos(slots, places, counts, model, suspect))
+    step = next(account.log_weight for account in ones if account.named)
+    others += _slopes(counts, suspect, step, width + 1)
+    return _summary(ones, others, confidence)
 
 
 def _places(slots: Sequence[Slot], suspect: Slot) -> list[int]:
@@ -75,37 +80,73 @@ def _places(slots: Sequence[Slot], suspect: Slot) -> list[int]:
     return sorted({*likeliest, *spread, usable[-1], slots.index(suspect)})
 
 
-def _running(slots: Sequence[Slot], counts: Counts) -> tuple[list[int], list[int]]:
+def _one(slot: Slot, width: int, named: bool) -> Account:
+    weight = log(slot.width / width) + slot.before.log_marginal + slot.after.log_marginal
+    return Account(slot.low, slot.high, weight, named)
+
+
+def _twos(
+    slots: Sequence[Slot], places: Sequence[int], counts: Counts, model: Model, suspect: Slot
+) -> Iterator[Account]:
     tested = [counts[index] for index in sorted(counts)]
     failed = [0, *accumulate(count[0] for count in tested)]
-    return failed, [0, *accumulate(count[1] for count in tested)]
+    passed = [0, *accumulate(count[1] for count in tested)]
+    width = sum(slot.width for slot in slots)
+    for position, j in enumerate(places):
+        first = slots[j]
+        start = log(2.0 * _TWO_CHANGES * first.width / width) + first.before.log_marginal
+        for k in places[position + 1 :]:
+            last = slots[k]
+            middle = model.steady.evidence(failed[k] - failed[j], passed[k] - passed[j])
+            weight = start + log(last.width / width) + middle.log_marginal + last.after.log_marginal
+            yield Account(first.low, last.high, weight, first is suspect or last is suspect)
 
 
-def _summary(
-    slots: Sequence[Slot],
-    ones: Sequence[tuple[int, float]],
-    twos: Sequence[tuple[int, int, float]],
-    suspect: int,
-    confidence: float,
-) -> Shape:
-    top = max([one[-1] for one in ones] + [two[-1] for two in twos])
-    single = {j: exp(weight - top) for j, weight in ones}
-    pairs = [(j, k, exp(weight - top)) for j, k, weight in twos]
-    double = sum(weight for _, _, weight in pairs)
-    total = sum(single.values()) + double
-    named = single.get(suspect, 0.0) + sum(weight for j, k, weight in pairs if suspect in (j, k))
-    tail = (1.0 - confidence) / 2.0 * double
-    low = slots[_quantile(((j, weight) for j, _, weight in pairs), tail)].low if pairs else 0
-    high = slots[_quantile(((-k, weight) for _, k, weight in pairs), tail, -1)].high if pairs else 0
-    return Shape(double / total, named / total, low, high)
+def _slopes(counts: Counts, suspect: Slot, step: float, candidates: int) -> list[Account]:
+    """Slopes between the step's own two rates, by their likelihood against the step's."""
+    rates = (suspect.before.mean, suspect.after.mean)
+    spans = []
+    width = 4
+    while width <= 2 * candidates:
+        middles = {suspect.high + shift * width // 8 for shift in _SHIFTS}
+        spans += [(middle - width // 2, middle - width // 2 + width) for middle in sorted(middles)]
+        width *= 2
+    gains = [sum(_gain(i, count, span, suspect, rates) for i, count in counts.items()) for span in spans]
+    share = log(_SLOPES / max(1, len(spans)))
+    ends = [(max(0, low), min(candidates - 1, high)) for low, high in spans]
+    return [
+        Account(low, high, step + share + gain, False) for (low, high), gain in zip(ends, gains, strict=True)
+    ]
 
 
-def _quantile(weights: Iterable[tuple[int, float]], tail: float, sign: int = 1) -> int:
-    ordered = sorted(weights)
-    mass, chosen = 0.0, ordered[0][0]
-    for place, weight in ordered:
+def _gain(
+    index: int, count: tuple[int, int], span: tuple[int, int], suspect: Slot, rates: tuple[float, float]
+) -> float:
+    part = (index - span[0]) / (span[1] - span[0])
+    if (part <= 0.0 and index <= suspect.low) or (part >= 1.0 and index >= suspect.high):
+        return 0.0
+    slope = rates[0] + (rates[1] - rates[0]) * min(1.0, max(0.0, part))
+    step = rates[index >= suspect.high]
+    # A mean is never 0 or 1 unless every Beta component is gone, which no finite number of trials does.
+    return count[0] * log(slope / step) + count[1] * log((1.0 - slope) / (1.0 - step))
+
+
+def _summary(ones: Sequence[Account], others: Sequence[Account], confidence: float) -> Shape:
+    top = max(account.log_weight for account in (*ones, *others))
+    weights = [(account, exp(account.log_weight - top)) for account in others]
+    rest = sum(weight for _, weight in weights)
+    total = rest + sum(exp(account.log_weight - top) for account in ones)
+    named = sum(exp(account.log_weight - top) for account in (*ones, *others) if account.named)
+    tail = (1.0 - confidence) / 2.0 * rest
+    low = _quantile([(account.low, weight) for account, weight in weights], tail)
+    high = -_quantile([(-account.high, weight) for account, weight in weights], tail)
+    return Shape(rest / total, named / total, low, high)
+
+
+def _quantile(weights: Sequence[tuple[int, float]], tail: float) -> int:
+    mass = 0.0
+    for place, weight in sorted(weights):
         mass += weight
-        chosen = place
         if mass > tail:
-            break
-    return sign * chosen
+            return place
+    return max(weights, default=(0, 0.0))[0]

@@ -21,13 +21,11 @@ class Weighed:
     Attributes:
         slot: the boundary.
         confirmed: fresh trials of both sides bear it out.
-        sober: it stands under the model that is slow to believe in a rate of 0, too.
         shape: one change weighed against two.
     """
 
     slot: Slot
     confirmed: bool
-    sober: bool
     shape: Shape
 
 
@@ -84,7 +82,7 @@ def judge(belief: Posterior, counts: Counts, confidence: float, boundary: Weighe
 
 def _stands(boundary: Weighed, confidence: float) -> bool:
     sure = min(boundary.slot.mass, boundary.shape.named) >= confidence
-    return boundary.confirmed and boundary.sober and sure
+    return boundary.confirmed and sure
 
 
 def shortest_range(belief: Posterior, confidence: float) -> tuple[int, int, float]:
