@@ -6,6 +6,7 @@ Subcommands are imported when they are used, so that `repro --help` stays quick.
 from __future__ import annotations
 
 import importlib
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -59,7 +60,8 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def main() -> None:
-    """The console script: catch, print, exit."""
+    """The console script: catch, print, exit. To be asked to end is the same as Ctrl-C."""
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     sys.exit(_guarded(sys.argv[1:]))
 
 

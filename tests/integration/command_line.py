@@ -15,7 +15,7 @@ from repro.store import Ledger, Trial
 REPRO = (sys.executable, "-c", "from repro.cli import main; main()")
 MATRIX = """\
 subject: {{path: subject, test_file: test_planted.py, test: {test}}}
-trials: {{count: 20, block: 50}}
+trials: {{count: 20, block: 100}}
 limits: {{memory: 600m, trial_timeout: 3s, startup_timeout: 3m}}
 profiles:
   cpu: {{python: "3.11", torch: "2.13.0", triton: [{triton}], cuda: cpu}}
