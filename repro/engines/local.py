@@ -37,6 +37,10 @@ class LocalProcess:
         self._killed = self._out_of_memory = False
         self._why = ""
         self._looked = 0.0
+        # Noted before it begins, so that a kit that is killed in between leaves nothing unknown behind.
+        register.mkdir(parents=True, exist_ok=True)
+        self._note = register / f"{job.name}.json"
+        self._note.write_text(json.dumps({"name": job.name, "marker": self._marker, **_kit()}), "utf-8")
         with self._log.open("ab") as output:
             try:
                 self._process = subprocess.Popen(
@@ -44,6 +48,7 @@ class LocalProcess:
                     stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
                 )  # fmt: skip
             except OSError as error:
+                self._note.unlink()
                 raise NotReadyError(
                     f"cannot start {command[0]}: {error.strerror}",
                     why="the cell's environment was moved or removed after it was built",
@@ -51,10 +56,6 @@ class LocalProcess:
                 ) from None
         with suppress(OSError, ValueError):
             resource.prlimit(self._process.pid, resource.RLIMIT_CORE, (0, 0))
-        self._note = register / f"{self._process.pid}.json"
-        register.mkdir(parents=True, exist_ok=True)
-        note = {"name": job.name, "marker": self._marker, "pgid": self._process.pid, **_kit()}
-        self._note.write_text(json.dumps(note), encoding="utf-8")
 
     def poll(self) -> Exit | None:
         """How it ended, or None while it runs; memory and process limits are looked after here."""
