@@ -56,6 +56,7 @@ def deformable_attention_forward_kernel(
         height = tl.load(shapes_ptr + 2 * level).to(tl.int32)
         width = tl.load(shapes_ptr + 2 * level + 1).to(tl.int32)
         fits = start + height * width <= I
+        held = query < tl.where(fits, N, 0)  # Triton 3.9 interprets `queries & fits` as a number, no mask
         for point in range(P):
             place = row * (L * P) + level * P + point
             s_x = tl.load(points_ptr + 2 * place, mask=queries, other=0.0).to(SUM)
@@ -64,8 +65,8 @@ def deformable_attention_forward_kernel(
             weight = tl.where(fits, weight, float("nan"))  # shapes that the image does not hold must show
             x, right, has_left, has_right, _x = neighbours(s_x, width, BORDER, ALIGN_CORNERS, ATEN)
             y, down, has_top, has_bottom, _y = neighbours(s_y, height, BORDER, ALIGN_CORNERS, ATEN)
-            has_top = has_top & queries & fits
-            has_bottom = has_bottom & queries & fits
+            has_top = has_top & held
+            has_bottom = has_bottom & held
 
             pixel = start + y * width + x
             below = width * (H * C)

@@ -43,7 +43,7 @@ AWAY = [
     ("lost weight of img", BACKWARD, "(weight * down * right)[:, None]", "(down * right)[:, None]"),
     ("neighbour off by one", BACKWARD, "grad_img_ptr + near + H * C", "grad_img_ptr + near + C"),
     ("row off by one", BACKWARD, "grad_img_ptr + far,", "grad_img_ptr + near,"),
-    ("dropped mask", BACKWARD, "has_bottom = has_bottom & fits", "has_bottom = fits"),
+    ("dropped mask", BACKWARD, "has_bottom = has_bottom & held", "has_bottom = held"),
     ("half a pixel off", COORDINATES, "tl.fma(s, extent, -0.5)", "tl.fma(s, extent, 0.5)"),
     ("size not reduced", COORDINATES, "x = s * (extent - 1)", "x = s * extent"),
     ("border one pixel late", COORDINATES, "last = extent - 1", "last = extent"),

@@ -37,7 +37,7 @@ class Inputs(NamedTuple):
 
 
 REPORTED = Sizes(B=4, H=8, C=32, N=1000, P=3, levels=((64, 64), (32, 32), (16, 16), (8, 8)))
-SCALED = Sizes(B=1, H=1, C=8, N=128, P=3, levels=((64, 64), (32, 32), (16, 16), (8, 8)))
+SCALED = Sizes(B=1, H=1, C=8, N=128, P=2, levels=((64, 64), (32, 32), (16, 16), (8, 8)))
 UNEVEN = Sizes(B=2, H=2, C=30, N=37, P=2, levels=((13, 21), (5, 1)))
 LITTLE = Sizes(B=2, H=2, C=3, N=5, P=2, levels=((2, 3), (4, 5)))
 
