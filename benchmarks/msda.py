@@ -3,8 +3,8 @@
     python benchmarks/msda.py [--types float32 float16 bfloat16] [--padding zeros] [--rounds 50]
 
 Prints one table: milliseconds forward, and forward + backward, each the median over rounds; and the peak of
-memory that forward + backward needs beyond its inputs. Points are uniform on the square pyramid, elsewhere normal
-offsets of three pixels around each query's reference point.
+memory that forward + backward needs beyond its inputs. Points are uniform on the square pyramid, elsewhere
+normal offsets of three pixels around each query's reference point.
 """
 
 from __future__ import annotations
