@@ -1,5 +1,6 @@
 """Runs over a matrix: when cells stop, that a broken one is alone, and who gets which GPU."""
 
+import itertools
 import threading
 import time
 
@@ -110,17 +111,22 @@ def test_repetitions_of_one_seed(run):
     assert failed(run(engine, (A,), most=5, mode=Mode.REPEAT, first_seed=8)[A]) == (0, 5)
 
 
-def test_a_lost_repetition_is_run_again_by_the_next_command(run):
-    count = iter(range(100))
-    lost = {3, 4, 5}  # the fourth trial, in all its tries
-    broken = run(
-        FakeEngine(trial=lambda *_: LOST if next(count) in lost else "PASSED"), (A,), mode=Mode.REPEAT
-    )
-    assert (broken[A].phase, broken[A].rate.trials) == (Phase.BROKEN, 3)
+@pytest.mark.parametrize(
+    ("how", "lost", "kept"),
+    [(LOST, {3, 4, 5}, 3), ("INFRA", {3, 10, 17}, 9)],
+    ids=["the process died", "the process went on"],
+)
+def test_a_lost_repetition_is_run_again_by_the_next_command(run, how, lost, kept):
+    """The fourth repetition is lost in each of its tries."""
+    count = itertools.count()
+    engine = FakeEngine(trial=lambda *_: how if next(count) in lost else "PASSED")
+    broken = run(engine, (A,), mode=Mode.REPEAT)[A]
+    assert (broken.phase, broken.rate.trials, broken.others) == (Phase.BROKEN, kept, {Outcome.INFRA: 1})
     engine = FakeEngine()
     done = run(engine, (A,), mode=Mode.REPEAT)[A]
     assert (done.phase, failed(done), done.others) == (Phase.DONE, (0, 20), {})
     assert engine.requests[0]["first_trial"] == 3
+    assert sum(len(seeds) for seeds in engine.seeds) == 20 - kept
 
 
 def test_news_tell_each_phase_and_the_time_left(run):
