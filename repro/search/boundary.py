@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import inf
+from math import inf, log
 from typing import NamedTuple
 
 from repro.search.posterior import Model
@@ -26,10 +26,12 @@ class Boundary:
     Args:
         low: the last candidate before the suspected change.
         high: the first candidate after it.
+        rank: 1 for the first pair that the search checks, 2 for the second ...
     """
 
     low: int
     high: int
+    rank: int
     fresh: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def observe(self, index: int, failed: int, passed: int) -> None:
@@ -41,6 +43,16 @@ class Boundary:
     def trials(self, index: int) -> int:
         """Fresh trials of one side."""
         return sum(self.fresh.get(index, (0, 0)))
+
+    def needed_contrast(self) -> float:
+        """The log ratio of `Support.contrast` from which the pair counts as different.
+
+        A ratio of two predictions of fresh trials is a martingale where the one below is true, so it ever
+        reaches x with a chance of 1 / x at most (Ville). On a slope the search goes from pair to pair until
+        one looks like a step; so the k-th pair must reach 12 k^3, and all pairs together err in a tenth of
+        the slopes at most.
+        """
+        return log(12.0 * self.rank**3)
 
     def support(self, counts: Counts, model: Model) -> Support:
         """How well the fresh trials bear the boundary out, by predictions learnt from all other trials."""

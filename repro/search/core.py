@@ -18,8 +18,6 @@ _FRESH = 5
 """Fresh trials of either side, at least."""
 _SUPPORT = log(8.0)
 """Either side's fresh trials must be this many times likelier on their own side than across the boundary."""
-_CONTRAST = log(50.0)
-"""... and both must be this many times likelier than if the two neighbours shared one rate."""
 _NO_CHANGE = 0.5
 """From this probability of no change on, the ends are tried: nothing else can settle it."""
 _WORTHLESS = 1e-9
@@ -76,7 +74,7 @@ class ChangePointSearch:
         self._skipped: set[int] = set()
         self._asked = False
         self._own_trials = 0
-        self._boundary: Boundary | None = None
+        self._boundaries: dict[tuple[int, int], Boundary] = {}
         self._cached: Posterior | None = None
 
     @property
@@ -103,8 +101,8 @@ class ChangePointSearch:
         self._counts[index] = (before[0] + failed, before[1] + passed)
         self._own_trials += failed + passed if self._asked else 0
         self._cached = None
-        if self._boundary is not None:
-            self._boundary.observe(index, failed, passed)
+        for boundary in self._boundaries.values():
+            boundary.observe(index, failed, passed)
 
     def skip(self, index: int) -> None:
         """Never ask for this candidate (again): it cannot be tested. Trials it already has still count.
@@ -166,9 +164,8 @@ class ChangePointSearch:
         return Ask(-min(known)[1], 1 + self._own_trials // 10) if known else None
 
     def _check_boundary(self, suspect: Slot) -> Ask | None:
-        boundary = self._boundary
-        if boundary is None or (boundary.low, boundary.high) != (suspect.low, suspect.high):
-            boundary = self._boundary = Boundary(suspect.low, suspect.high)
+        pair = (suspect.low, suspect.high)
+        boundary = self._boundaries.setdefault(pair, Boundary(*pair, len(self._boundaries) + 1))
         shape = self._shape(suspect)
         if shape.several:
             return None
@@ -191,12 +188,13 @@ class ChangePointSearch:
         return Ask(side[1], 1 + self._own_trials // 40)
 
     def _confirmed(self, suspect: Slot) -> bool:
-        boundary = self._boundary
-        if boundary is None or (boundary.low, boundary.high) != (suspect.low, suspect.high):
+        boundary = self._boundaries.get((suspect.low, suspect.high))
+        if boundary is None:
             return False
         support = boundary.support(self._counts, self._model)
         enough = min(boundary.trials(index) for index in (boundary.low, boundary.high)) >= _FRESH
-        return enough and min(support.low, support.high) >= _SUPPORT and support.contrast >= _CONTRAST
+        sides = enough and min(support.low, support.high) >= _SUPPORT
+        return sides and support.contrast >= boundary.needed_contrast()
 
     def _shape(self, suspect: Slot) -> Shape:
         return weigh(self.belief.slots, self._counts, self._model, suspect, self._confidence)
