@@ -66,7 +66,8 @@ def choose(belief: Posterior, question: Question) -> Choice | None:
 def _options(belief: Posterior, question: Question) -> Iterator[tuple[int, int, bool]]:
     """(candidate, its slot, whether built): the newest first, since that is where failures are looked for."""
     for position in range(len(question.tested) - 1, -1, -1):
-        yield question.tested[position], position, True
+        if question.tested[position] not in question.skipped:
+            yield question.tested[position], position, True
     for position in range(len(belief.slots) - 1, -1, -1):
         for index in _inside(belief.slots[position], position, question):
             yield index, position, False
