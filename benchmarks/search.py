@@ -28,6 +28,8 @@ from git_bayesect import Bisector
 from repro.search import ChangePointSearch
 
 RESULTS = Path(__file__).parents[1] / "docs" / "search" / "results.json"
+PAGE = RESULTS.parents[1] / "search.md"
+BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
 ASKED = 0.95
 LEDGER = 200
 SIZES = (16, 32, 128, 1024)
@@ -316,6 +318,116 @@ def run(args: argparse.Namespace) -> None:
                 )
 
 
+def report(_: argparse.Namespace) -> None:
+    rows = load()
+    plots = RESULTS.parent
+    (plots / "cost.svg").write_text(_cost_plot(rows))
+    (plots / "accuracy.svg").write_text(_accuracy_plot(rows))
+    page = PAGE.read_text()
+    head, _, rest = page.partition(BEGIN)
+    _, _, tail = rest.partition(END)
+    PAGE.write_text(head + BEGIN + "\n" + "\n".join(_tables(rows)) + END + tail)
+
+
+def _tables(rows: dict[str, dict[str, float]]) -> Iterator[str]:
+    for size in sorted(SIZES):
+        points = [p for p in grid() if p.size == size and any(k.startswith(f"{p.name} |") for k in rows)]
+        if not points:
+            continue
+        runs = int(min(row["runs"] for key, row in rows.items() if key.startswith(f"N{size} ")))
+        yield f"<details><summary>N = {size}, {runs} runs a row</summary>\n"
+        yield (
+            "| point | method | right | false | undecided | claimed | trials | 50 % | 95 % | builds"
+            " | cost at 0 / 10 / 100 | bound |"
+        )
+        yield "| --- | --- |" + " --: |" * 10
+        for point in points:
+            for name, told_of, _ in methods(point):
+                row = rows.get(f"{point.name} | {name}")
+                if row is not None:
+                    yield _line(point, name, told_of, row)
+        yield "\n</details>\n"
+
+
+def _line(point: Point, name: str, told_of: float, row: dict[str, float]) -> str:
+    own = name.startswith("ours, build")
+    costs = (
+        f"{row['trials'] + b * row['builds']:.0f}" if not own or b == told_of else "-" for b in (0, 10, 100)
+    )
+    limit = bound(point) if point.shape == "step" else None
+    cells = [
+        *(f"{100 * row[key]:.1f} %" for key in ("right", "wrong", "undecided", "claimed")),
+        *(f"{row[key]:.0f}" for key in ("trials", "trials50", "trials95")),
+        f"{row['builds']:.1f}",
+        " / ".join(costs),
+        "-" if limit is None else f"{limit:.0f}",
+    ]
+    return f"| {point.name.partition(' ')[2]} | {name} | " + " | ".join(cells) + " |"
+
+
+GOALS = ((0.2, 0.8), (0, 0.3), (0, 0.1), (0.05, 0.3))
+SHOWN = (("ours, build 0", "#1b6ca8"), ("ours, ledger", "#7fb3d9"), ("git_bayesect", "#c0504d"))
+
+
+def _cost_plot(rows: dict[str, dict[str, float]]) -> str:
+    parts = []
+    top = max(
+        (rows.get(f"N128 step {o:g}->{n:g} | {m}", {}).get("trials", 0) for o, n in GOALS for m, _ in SHOWN)
+    )
+    for group, (old, new) in enumerate(GOALS):
+        for bar, (name, colour) in enumerate(SHOWN):
+            row = rows.get(f"N128 step {old:g}->{new:g} | {name}")
+            if row is None:
+                continue
+            height = 200 * row["trials"] / top
+            x = 50 + group * 140 + bar * 36
+            parts.append(_box(x, 240 - height, 30, height, colour, f"{row['trials']:.0f}"))
+        parts.append(_text(100 + group * 140, 260, f"{old:g} to {new:g}"))
+    for index, (name, colour) in enumerate(SHOWN):
+        parts.append(_box(50 + index * 180, 280, 12, 12, colour, ""))
+        parts.append(_text(70 + index * 180, 290, name, "start"))
+    return _svg(620, 305, "Mean trials, N = 128", parts)
+
+
+def _accuracy_plot(rows: dict[str, dict[str, float]]) -> str:
+    parts = []
+    steps = [(o, n) for pair in STEPS for o, n in (pair, pair[::-1])]
+    names = [("ours, build 0", "#1b6ca8"), ("git_bayesect", "#c0504d"), ("git bisect k=10", "#999999")]
+    names.append(("git bisect, pilot", "#e0a030"))
+    for line, share in enumerate((1.0, 0.95, 0.5, 0.0)):
+        y = 40 + 200 * (1 - share)
+        dash = ' stroke-dasharray="4 3"' if line == 1 else ""
+        parts.append(f'<path d="M50 {y:.0f}H650" stroke="#bbb"{dash}/>')
+        parts.append(_text(44, y + 4, f"{100 * share:.0f} %", "end"))
+    for column, (old, new) in enumerate(steps):
+        for offset, (name, colour) in enumerate(names):
+            row = rows.get(f"N128 step {old:g}->{new:g} | {name}")
+            if row is not None:
+                x, y = 66 + column * 49 + offset * 8, 40 + 200 * (1 - row["right"])
+                parts.append(f'<circle cx="{x}" cy="{y:.1f}" r="3.5" fill="{colour}"/>')
+        parts.append(_text(78 + column * 49, 258, f"{old:g}-{new:g}"))
+    for index, (name, colour) in enumerate(names):
+        parts.append(_box(50 + index * 150, 280, 12, 12, colour, ""))
+        parts.append(_text(68 + index * 150, 290, name, "start"))
+    return _svg(665, 305, "Right answers, N = 128, by rates before and after", parts)
+
+
+def _box(x: float, y: float, width: float, height: float, colour: str, label: str) -> str:
+    box = f'<rect x="{x:.0f}" y="{y:.1f}" width="{width:.0f}" height="{height:.1f}" fill="{colour}"/>'
+    return box + (_text(x + width / 2, y - 4, label) if label else "")
+
+
+def _text(x: float, y: float, text: str, anchor: str = "middle") -> str:
+    return f'<text x="{x:.0f}" y="{y:.0f}" text-anchor="{anchor}">{text}</text>'
+
+
+def _svg(width: int, height: int, title: str, parts: list[str]) -> str:
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
+    style = f'height="{height}" font-family="sans-serif" font-size="11"><title>{title}</title>'
+    paper = f'<rect width="{width}" height="{height}" fill="white"/>'
+    return "\n".join([head + style, paper, _text(width / 2, 18, title), *parts, "</svg>", ""])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -327,6 +439,7 @@ def main() -> None:
     runner.add_argument("--processes", type=int, default=os.cpu_count())
     runner.add_argument("--fresh", action="store_true", help="measure again what results.json has")
     runner.set_defaults(call=run)
+    commands.add_parser("report").set_defaults(call=report)
     args = parser.parse_args()
     args.call(args)
 

@@ -17,7 +17,7 @@ from typing import Protocol
 from repro.cells import Cell
 from repro.engines.base import Prepared
 from repro.errors import BuildError, NotReadyError, ReproError
-from repro.run import Interrupted, Order, Runner, Target, build_threads
+from repro.run import KEPT_INPUTS, Interrupted, Order, Runner, Target, build_threads
 from repro.stats import Rate, Reason, Stopping
 from repro.store import Series, Tally
 from repro.subject import Subject
@@ -160,13 +160,15 @@ class MatrixRun:
             failed=tally.failed, passed=tally.passed, others=sum(tally.others.values())
         )
         phase = Phase.DONE if decision.stop or not self._pending(cell) else Phase.WAITING
+        if phase is Phase.DONE and not decision.rate.trials:
+            phase = Phase.BROKEN
         note = "" if decision.reason is Reason.ALL_RUN else decision.why
         return CellResult(
             cell=cell,
-            phase=Phase.BROKEN if decision.reason is Reason.HOPELESS else phase,
+            phase=phase,
             rate=decision.rate,
             others=dict(tally.others),
-            note=note if phase is Phase.DONE else "",
+            note="" if phase is Phase.WAITING else note,
             gpu=tally.series.gpu,
         )
 
@@ -250,6 +252,7 @@ class MatrixRun:
             mode=goal.mode,
             gpu=gpu if cell.on_gpu else None,
             first_trial=first,
+            keep_inputs=max(0, KEPT_INPUTS - len(self.runner.ledger.kept_inputs(self._series(cell)))),
         )
 
     def _heard(self, cell: Cell, since: float, before: int) -> None:

@@ -27,11 +27,14 @@ from repro.store import Ledger
 from repro.subject import Subject
 from repro.trial.records import SCHEMA, Mode
 
-DEATHS_IN_A_ROW = 5
+DEATHS_IN_A_ROW = 10
 """Processes that die one after the other, each in its first trial, before a cell is given up."""
 
 FURTHER_TRIES = 2
 """Of a trial that could not run for a reason beside the test, before a cell is given up."""
+
+KEPT_INPUTS = 4
+"""Failing trials of a cell whose random inputs are kept: they may take tens of megabytes each."""
 
 POLL_SECONDS = 0.05
 INGEST_SECONDS = 0.5
@@ -54,6 +57,7 @@ class Order:
         mode: how trials differ from each other.
         gpu: index of the GPU to use, or None.
         first_trial: number of the first trial, where earlier blocks ran the same seed already.
+        keep_inputs: failing trials whose random inputs are kept as bits, at most.
         env: environment variables on top of the cell's own.
     """
 
@@ -61,6 +65,7 @@ class Order:
     mode: Mode = Mode.SEEDS
     gpu: int | None = None
     first_trial: int = 0
+    keep_inputs: int = KEPT_INPUTS
     env: tuple[tuple[str, str], ...] = ()
 
 
@@ -86,7 +91,6 @@ class Runner:
         state: the run's folder; evidence goes to `blocks/`, kernel caches to `cache/`.
         limits: on every trial process.
         gpu_model: model of the GPUs, as the driver names it; recorded where a cell uses one.
-        keep_inputs: failing trials of a block whose random inputs are kept as bits.
         stop: once set, running trials are ended and `Interrupted` is raised.
         pause: seconds to wait before a trial that could not run is tried again.
         clock: seconds, monotonic.
@@ -98,7 +102,6 @@ class Runner:
     state: Path
     limits: Limits
     gpu_model: str = ""
-    keep_inputs: int = 4
     stop: threading.Event = field(default_factory=threading.Event)
     pause: float = 2.0
     clock: Callable[[], float] = time.monotonic
@@ -227,7 +230,7 @@ class Runner:
                 "seeds": list(order.seeds),
                 "first_trial": order.first_trial,
                 "gpu_model": self.gpu_model if order.gpu is not None else "",
-                "keep_inputs": self.keep_inputs,
+                "keep_inputs": order.keep_inputs,
                 "signature": asdict(subject.signature),
             },
         )

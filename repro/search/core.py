@@ -35,8 +35,9 @@ class ChangePointSearch:
     """Find the candidate at which a failure rate changes, from noisy trials.
 
     Candidates are numbered from the oldest, 0, to the newest. Trials already known are observed first and
-    cost nothing. More or fewer trials than asked may be observed, of any candidate, in any order; the same
-    observations give the same next question.
+    cost nothing; they do not count as the fresh trials of a boundary's check, which begins when `propose`
+    first suspects it. More or fewer trials than asked may be observed, of any candidate, in any order. The
+    same calls in the same order give the same questions, so replaying them resumes a search exactly.
 
     Args:
         candidates: how many there are.

@@ -8,7 +8,7 @@ from typing import Any
 
 from repro.trial.records import Mode, Outcome
 
-PROVISIONAL = (Outcome.INFRA, Outcome.BUILD_FAILED)
+PROVISIONAL = (Outcome.INFRA, Outcome.BUILD_FAILED, Outcome.TEST_MISSING)
 """Outcomes that say nothing about the test: tried again, and replaced by whatever comes of it."""
 
 

@@ -253,7 +253,7 @@ class Queries:
 
 
 _ID_OF = "(SELECT id FROM series WHERE cell = ? AND revision = ? AND test = ? AND mode = ? AND gpu = ?)"
-_FINAL = "counted AND outcome NOT IN ('INFRA', 'BUILD_FAILED')"
+_FINAL = "counted AND outcome NOT IN ('INFRA', 'BUILD_FAILED', 'TEST_MISSING')"
 _RATED = "counted AND outcome IN ('PASSED', 'FAILED')"
 _TRIALS = f"""
 SELECT {_SERIES}, t.seed, t.repetition, t.outcome, t.seconds, t.time, g.key, g.json, t.message, t.comparisons,

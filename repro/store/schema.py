@@ -72,8 +72,9 @@ _TRIGGERS = """
 CREATE TRIGGER settle AFTER INSERT ON trials BEGIN
   UPDATE trials SET counted = 0
    WHERE series = NEW.series AND seed = NEW.seed AND repetition = NEW.repetition AND counted = 1
-     AND (outcome IN ('INFRA', 'BUILD_FAILED'), time, (SELECT name FROM blocks WHERE id = block), line)
-       > (NEW.outcome IN ('INFRA', 'BUILD_FAILED'), NEW.time,
+     AND (outcome IN ('INFRA', 'BUILD_FAILED', 'TEST_MISSING'), time,
+          (SELECT name FROM blocks WHERE id = block), line)
+       > (NEW.outcome IN ('INFRA', 'BUILD_FAILED', 'TEST_MISSING'), NEW.time,
           (SELECT name FROM blocks WHERE id = NEW.block), NEW.line);
   UPDATE trials SET counted = 1
    WHERE block = NEW.block AND line = NEW.line AND NOT EXISTS (

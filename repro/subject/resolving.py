@@ -55,8 +55,12 @@ def resolve(spec: SubjectSpec, *, state: Path, test_file: str | None = None) -> 
         NotReadyError: when a repository cannot be reached, or there is no git.
     """
     state = state.absolute()
+    folder = folder_of(spec)
+    if folder is not None and folder.is_dir() and spec.rev is None:
+        # A wrong name is known before anything is copied.
+        check_test(spec.test, find_test_file(test_file or spec.test_file, folder, folder, state).host)
     copied = copy_of(spec, state)
-    found = find_test_file(test_file or spec.test_file, copied.root, folder_of(spec), state)
+    found = find_test_file(test_file or spec.test_file, copied.root, folder, state)
     check_test(spec.test, found.host)
     return Subject(
         root=copied.root,

@@ -156,7 +156,7 @@ def test_a_cell_that_cannot_be_built_stops_no_other(run):
 def test_a_cell_whose_processes_die_stops_no_other(run):
     results = run(FakeEngine(trial=lambda cell, seed: DIED if cell is B else "PASSED"))
     assert results[B].phase is Phase.BROKEN
-    assert results[B].note.startswith("5 processes died in a row")
+    assert results[B].note.startswith("10 processes died in a row")
     assert results[B].others == {Outcome.CRASHED: 5}
     assert failed(results[A]) == failed(results[C]) == (0, 20)
 

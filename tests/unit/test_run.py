@@ -146,15 +146,15 @@ def test_a_line_that_was_cut_off_is_no_harm(make):
     assert kit.outcomes == {0: "PASSED", 1: "CRASHED", 2: "PASSED"}
 
 
-def test_five_deaths_in_a_row_are_enough(make):
+def test_ten_deaths_in_a_row_are_enough(make):
     kit = make(trial=lambda cell, seed: DIED if seed >= 3 else "PASSED")
     ran = kit.run(Order(seeds=range(50)))
     assert ran.gave_up == (
-        "5 processes died in a row, each in its first trial; the last:"
+        "10 processes died in a row, each in its first trial; the last:"
         " the process was ended by signal 11: last words"
     )
-    assert len(kit.engine.requests) == 6  # the first process died in its fourth trial
-    assert ran.ended == len(kit.outcomes) == 9
+    assert len(kit.engine.requests) == 11  # the first process died in its fourth trial
+    assert ran.ended == len(kit.outcomes) == 14
 
 
 def test_deaths_with_passes_between_them_are_no_row(make):
@@ -268,8 +268,8 @@ def test_a_stop_cuts_the_pause_before_another_try_short(make):
 
 
 def test_the_request(make, tmp_path):
-    kit = make(runner={"gpu_model": "NVIDIA H100", "keep_inputs": 3})
-    order = Order(seeds=[5, 6], gpu=1, first_trial=10, env=(("FEWER", "1"),))
+    kit = make(runner={"gpu_model": "NVIDIA H100"})
+    order = Order(seeds=[5, 6], gpu=1, first_trial=10, keep_inputs=3, env=(("FEWER", "1"),))
     kit.run(order)
     request, job = kit.engine.requests[0], kit.engine.jobs[0]
     block = job.records.name
