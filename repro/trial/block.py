@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from typing import Any, Dict, Optional, Tuple
 
@@ -118,6 +119,7 @@ class Block:
         session.config.pluginmanager.register(protocol)
         self._stop_log_capture(protocol.item, session.config)
         trials = Trials(self._request, self._records, self._seeding, self._comparisons, self._places)
+        gc.freeze()  # what imports and collection left stays: looking through it again costs every trial
         return trials.run(protocol)
 
     def _stop_log_capture(self, item: pytest.Item, config: pytest.Config) -> None:
