@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -28,6 +29,11 @@ def docker_answers() -> bool:
 def gpu_present() -> bool:
     """Whether an NVIDIA GPU's device node is here."""
     return Path("/dev/nvidia0").exists()
+
+
+def pytest_configure() -> None:
+    """Take SIGINT even where the tests run in the background, which makes programs ignore it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

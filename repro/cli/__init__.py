@@ -61,8 +61,12 @@ def run(arguments: Sequence[str]) -> int:
 
 def main() -> None:
     """The console script: catch, print, exit. To be asked to end is the same as Ctrl-C."""
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    signal.signal(signal.SIGTERM, _interrupt)  # not by way of SIGINT, which jobs in the background ignore
     sys.exit(_guarded(sys.argv[1:]))
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def _guarded(arguments: Sequence[str]) -> int:
