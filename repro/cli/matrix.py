@@ -137,9 +137,9 @@ def _title(subject: Subject, goal: Goal) -> str:
 
 
 def _notes(result: CellResult, ledger: Ledger, subject: Subject, mode: Mode) -> list[str]:
-    """Why a cell is broken or stopped early, and one example of each outcome that enters no rate."""
+    """Why a cell is broken, and one example of each outcome that enters no rate."""
     cell = result.cell.id
-    notes = [f"{cell}: {result.note}"] if result.note else []
+    notes = [f"{cell}: {result.note}"] if result.phase is Phase.BROKEN and result.note else []
     for outcome in sorted(result.others):
         found = ledger.trials(
             cell=cell, revision=subject.revision, test=subject.test, mode=mode, outcomes=[outcome]

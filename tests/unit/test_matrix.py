@@ -157,7 +157,7 @@ def test_a_cell_whose_processes_die_stops_no_other(run):
     results = run(FakeEngine(trial=lambda cell, seed: DIED if cell is B else "PASSED"))
     assert results[B].phase is Phase.BROKEN
     assert results[B].note.startswith("10 processes died in a row")
-    assert results[B].others == {Outcome.CRASHED: 5}
+    assert results[B].others == {Outcome.CRASHED: 10}
     assert failed(results[A]) == failed(results[C]) == (0, 20)
 
 
