@@ -20,8 +20,10 @@ plan: $(VENV)/.kit              ## what `make matrix` would do, and how long it 
 doctor: $(VENV)/.kit            ## what this machine has and lacks, with the fix
 	@$(BIN)/repro doctor $(ARGS)
 
+# Triton decides at its import whether it interprets kernels, so those tests have a process of their own.
 test: $(VENV)/.dev              ## the whole test suite, Docker parts included where an engine answers
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest tests/unit tests/integration tests/suite $(ARGS)
+	@TRITON_INTERPRET=1 $(BIN)/python -m pytest tests/operator $(ARGS)
 
 test-fast: $(VENV)/.dev         ## the part of it that takes less than a minute
 	@$(BIN)/python -m pytest -m "not slow and not docker" tests/unit tests/suite $(ARGS)
