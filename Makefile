@@ -26,7 +26,7 @@ test: $(VENV)/.dev              ## the whole test suite, Docker parts included w
 	@TRITON_INTERPRET=1 $(BIN)/python -m pytest tests/operator $(ARGS)
 
 test-fast: $(VENV)/.dev         ## the part of it that takes less than a minute
-	@$(BIN)/python -m pytest -m "not slow and not docker" tests/unit tests/suite $(ARGS)
+	@$(BIN)/python -m pytest -n auto -m "not slow and not docker" tests/unit tests/suite $(ARGS)
 
 lint: $(VENV)/.dev              ## ruff and mypy --strict
 	@$(BIN)/ruff check .

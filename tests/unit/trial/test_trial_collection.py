@@ -19,6 +19,8 @@ PARAMETRIZED = (
 )
 IDS = ["test_backward[float32]", "test_backward[float64]", "test_single[1]", "TestA::test_m", "TestB::test_m"]
 
+pytestmark = pytest.mark.slow  # a process of its own for each test
+
 
 def test_ids_match_as_users_write_them():
     assert matching("test_backward[float32]", IDS) == IDS[:1]
