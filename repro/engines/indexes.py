@@ -15,7 +15,10 @@ from functools import lru_cache
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
-PYPI = "https://pypi.org/simple"
+from pip._internal.models.index import PyPI
+
+PYPI = PyPI.simple_url
+"""The index that pip asks where nothing is configured, by its own word."""
 PYTORCH = "https://download.pytorch.org/whl"
 """PyTorch's own index, one folder a build: `cpu`, `cu126` ..."""
 
