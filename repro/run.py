@@ -10,7 +10,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -25,7 +25,8 @@ from repro.errors import BuildError
 from repro.settling import Settled, settle
 from repro.store import Ledger
 from repro.subject import Subject
-from repro.trial.records import SCHEMA, Mode
+from repro.trial.reader import read_events
+from repro.trial.records import SCHEMA, Event, Mode
 
 DEATHS_IN_A_ROW = 10
 """Processes that die one after the other, each in its first trial, before a cell is given up."""
@@ -59,6 +60,7 @@ class Order:
         first_trial: number of the first trial, where earlier blocks ran the same seed already.
         keep_inputs: failing trials whose random inputs are kept as bits, at most.
         env: environment variables on top of the cell's own.
+        replay: with `Mode.REPLAY`, the file of kept inputs of each seed that has one; all in one folder.
     """
 
     seeds: Sequence[int]
@@ -67,6 +69,7 @@ class Order:
     first_trial: int = 0
     keep_inputs: int = KEPT_INPUTS
     env: tuple[tuple[str, str], ...] = ()
+    replay: Mapping[int, Path] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,6 +155,20 @@ class Runner:
                 self._rest()
         return Ran(ended=ended)
 
+    def list_tests(self, target: Target, prepared: Prepared, pattern: str) -> list[str]:
+        """The ids inside the test file that a name or a glob means, in a process of their own.
+
+        Raises:
+            Interrupted: `stop` was set.
+        """
+        folder = self._new_folder()
+        job = self._job(folder, target, prepared, Order(seeds=(), keep_inputs=0))
+        job = replace(job, request={**job.request, "test": pattern, "expand": "list"})
+        with self.engine.start(prepared, job) as running:
+            self._watch(running, folder, lambda: None)
+        listed = [event for event in read_events(folder / "records.jsonl") if event["event"] == Event.TESTS]
+        return [str(name) for event in listed for name in event["ids"]]
+
     def recover(self) -> None:
         """Take in what a run that was killed had recorded, and end what it left running."""
         for name in self.engine.sweep():
@@ -212,6 +229,7 @@ class Runner:
             test_file=subject.own_test_file,
             records=folder,
             cache=cache,
+            inputs=next((path.parent for path in order.replay.values()), None),
             python_path=subject.python_path,
             env=dict(cell.env + order.env),
             gpu=order.gpu,
@@ -231,6 +249,7 @@ class Runner:
                 "first_trial": order.first_trial,
                 "gpu_model": self.gpu_model if order.gpu is not None else "",
                 "keep_inputs": order.keep_inputs,
+                "replay": {str(seed): path.name for seed, path in order.replay.items()},
                 "signature": asdict(subject.signature),
             },
         )

@@ -63,7 +63,8 @@ trial_options = _together(
         help="Stop a cell early, once its interval is this narrow to each side; 0 runs every trial.",
     ),
     click.option(
-        "--mode", type=click.Choice([mode.value for mode in Mode]), default=Mode.SEEDS.value,
+        "--mode", type=click.Choice([mode.value for mode in (Mode.SEEDS, Mode.FRESH, Mode.REPEAT)]),
+        default=Mode.SEEDS.value,
         show_default=True, help="seeds: many a process; fresh: one each; repeat: one seed over and over.",
     ),
     click.option("--first-seed", type=click.IntRange(min=0), default=0, help="First seed. [default: 0]"),

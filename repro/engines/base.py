@@ -34,6 +34,7 @@ class Job:
         name: unique and readable; names the container.
         kit: host folder that holds `repro_trial/`; on PYTHONPATH, read-only.
         subject: host folder with the code under test; read-only.
+        inputs: host folder of kept inputs to replay, or None; read-only.
         test_file: host file of the user's own outside the subject, or None; read-only.
         records: host folder, the one place where results are written.
         cache: host folder for the kernel caches of this cell and subject revision.
@@ -50,6 +51,7 @@ class Job:
     records: Path
     cache: Path
     request: Mapping[str, object]
+    inputs: Path | None = None
     test_file: Path | None = None
     python_path: Sequence[str] = ()
     env: Mapping[str, str] = field(default_factory=dict)
@@ -66,6 +68,7 @@ class Places:
     subject: str
     records: str
     cache: str
+    inputs: str | None = None
     test_file: str | None = None
 
 
@@ -75,6 +78,7 @@ def write_request(job: Job, places: Places) -> Path:
         **job.request,
         "root": places.subject,
         "records": places.records,
+        "inputs": places.inputs,
         "test_file": places.test_file or job.request.get("test_file"),
         "python_path": [f"{places.subject}/{folder}".removesuffix("/.") for folder in job.python_path],
     }

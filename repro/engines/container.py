@@ -33,7 +33,14 @@ DETAIL_LINES = 12
 def places_inside(job: Job) -> Places:
     """A job's folders as its container sees them."""
     test_file = f"/extra/{job.test_file.name}" if job.test_file else None
-    return Places(kit="/kit", subject="/subject", records="/records", cache="/cache", test_file=test_file)
+    return Places(
+        kit="/kit",
+        subject="/subject",
+        records="/records",
+        cache="/cache",
+        inputs="/inputs" if job.inputs else None,
+        test_file=test_file,
+    )
 
 
 def arguments(
@@ -84,6 +91,8 @@ def _mounts(job: Job, places: Places) -> list[Mount]:
         (places.records, job.records, False),
         (places.cache, job.cache, False),
     ]
+    if job.inputs and places.inputs:
+        rows.append((places.inputs, job.inputs, True))
     if job.test_file and places.test_file:
         rows.append((places.test_file, job.test_file, True))
     return [Mount(inside, str(path.resolve()), type="bind", read_only=ro) for inside, path, ro in rows]

@@ -116,6 +116,7 @@ def start_local(
     job = replace(
         job,
         **{name: getattr(job, name).resolve() for name in ("kit", "subject", "records", "cache")},
+        inputs=job.inputs.resolve() if job.inputs else None,
         test_file=job.test_file.resolve() if job.test_file else None,
     )
     places = Places(
@@ -123,6 +124,7 @@ def start_local(
         subject=str(job.subject),
         records=str(job.records),
         cache=str(job.cache),
+        inputs=str(job.inputs) if job.inputs else None,
         test_file=str(job.test_file) if job.test_file else None,
     )
     home, tmp = job.records / "tmp" / "home", job.records / "tmp"

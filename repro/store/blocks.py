@@ -47,7 +47,7 @@ class Request:
 
     def repetition(self, number: int) -> int:
         """What tells apart trials of the same seed: their number, where the mode repeats a seed."""
-        return number if self.mode is Mode.REPEAT else 0
+        return number if self.mode.repeats else 0
 
 
 def read_request(folder: Path) -> tuple[Request | None, str]:

@@ -12,7 +12,7 @@ from typing import Any
 from repro.errors import ReproError
 from repro.store.blocks import Request, gpu_model, text, whole
 from repro.store.model import Running
-from repro.trial.records import SCHEMA, Event, Mode, Outcome
+from repro.trial.records import SCHEMA, Event, Outcome
 
 _PASSING = ("event", "block", "mode", "test", "time", "pid")
 """Fields of a `cell` event that differ between two processes in the same environment."""
@@ -164,7 +164,7 @@ def _seed(event: Mapping[str, Any]) -> int:
 
 
 def _repetition(event: Mapping[str, Any], request: Request) -> int:
-    return whole(event["trial"]) if request.mode is Mode.REPEAT else 0
+    return whole(event["trial"]) if request.mode.repeats else 0
 
 
 def _finite(value: Any) -> float:

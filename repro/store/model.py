@@ -67,7 +67,7 @@ class Trial:
     """One recorded trial, and where its evidence stands.
 
     Args:
-        repetition: number among the trials of the same seed; 0 outside of `Mode.REPEAT`.
+        repetition: number among the trials of the same seed; 0 where the mode repeats none.
         seconds: how long the test ran; None where that is not known.
         time: seconds since the epoch when it ended; 0.0 where the record has none.
         signature: what a failure is recognised by, as the trial's process recorded it; or None.

@@ -87,7 +87,7 @@ class Queries:
         }
 
     def done_repetitions(self, series: Series, seed: int) -> set[int]:
-        """Numbers of the trials with this seed that need no further one (`Mode.REPEAT`)."""
+        """Numbers of the trials with this seed that need no further one (where the mode repeats seeds)."""
         return {
             repetition
             for (repetition,) in self._all(

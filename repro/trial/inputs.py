@@ -35,9 +35,17 @@ class Replay:
         return mode
 
     @property
-    def draws_differ(self) -> bool:
-        """Whether the last trial drew other shapes or types than those that were kept."""
-        return not same_sequence(self._draws.described, self._kept["draws"])
+    def seed(self) -> int:
+        """The seed that the inputs came from, for whatever a test draws beside them."""
+        return int(self._kept["seed"])
+
+    def misses(self, *, passed: bool) -> bool:
+        """Whether the last trial drew other shapes or types than those that were kept.
+
+        A trial that failed may have come no further than the first of them.
+        """
+        ours, kept = self._draws.described, self._kept["draws"]
+        return not same_sequence(ours, kept if passed else kept[: len(ours)])
 
 
 class Keeper:

@@ -32,6 +32,8 @@ class Outcome(str, Enum):
     CRASHED = "CRASHED"
     TIMED_OUT = "TIMED_OUT"
     TEST_MISSING = "TEST_MISSING"
+    OTHER_INPUTS = "OTHER_INPUTS"
+    """Kept inputs were to be replayed, and the test drew other shapes or types than those."""
     BUILD_FAILED = "BUILD_FAILED"
     INFRA = "INFRA"
     """Engine, disk or GPU lost: says nothing about the test, and is tried again."""
@@ -51,6 +53,13 @@ class Mode(str, Enum):
     """Another seed each trial, and a process of its own."""
     REPEAT = "repeat"
     """The same seed, so the same inputs, again and again in one process."""
+    REPLAY = "replay"
+    """Kept inputs, the same to the last bit; a trial's seed stands for its inputs."""
+
+    @property
+    def repeats(self) -> bool:
+        """Whether trials of one seed are told apart by their number."""
+        return self in (Mode.REPEAT, Mode.REPLAY)
 
 
 class Event(str, Enum):

@@ -47,7 +47,8 @@ class Request:
         first_trial: index of the first trial.
         target: the failure that counts as FAILED.
         keep_inputs: failing seeds whose inputs are kept, at most.
-        replay: file of kept inputs whose draws take the place of the generator's, or None.
+        replay: by seed, the file of kept inputs whose draws take the place of the generators'; a seed
+            without one is run as it is.
         list_only: collect, write the ids that match, run nothing.
         python_path: folders put in front of `sys.path`.
     """
@@ -63,7 +64,7 @@ class Request:
     first_trial: int = 0
     target: Target = field(default_factory=Target)
     keep_inputs: int = 0
-    replay: Optional[Path] = None
+    replay: Mapping[int, Path] = field(default_factory=dict)
     list_only: bool = False
     python_path: Tuple[str, ...] = ()
 
@@ -92,7 +93,6 @@ def parse_request(raw: Mapping[str, Any]) -> Request:
     if int(raw.get("schema") or SCHEMA) > SCHEMA:
         raise BadRequest(f"schema {raw['schema']} is newer than this plugin's {SCHEMA}")
     root = Path(_text(raw, "root"))
-    replay = raw.get("replay")
     try:
         return Request(
             root=root,
@@ -106,7 +106,7 @@ def parse_request(raw: Mapping[str, Any]) -> Request:
             first_trial=int(raw.get("first_trial") or 0),
             target=_target(raw.get("signature") or {}),
             keep_inputs=int(raw.get("keep_inputs") or 0),
-            replay=Path(replay) if replay else None,
+            replay=_replay(raw),
             list_only=raw.get("expand") == "list",
             python_path=tuple(str(folder) for folder in raw.get("python_path") or ()),
         )
@@ -119,6 +119,14 @@ def _text(raw: Mapping[str, Any], name: str) -> str:
     if not isinstance(value, str) or not value:
         raise BadRequest(f"{name} must be a text that is not empty, not {value!r}")
     return value
+
+
+def _replay(raw: Mapping[str, Any]) -> Mapping[int, Path]:
+    files = raw.get("replay") or {}
+    if not isinstance(files, dict):
+        raise BadRequest("replay must name a file for each seed")
+    folder = Path(str(raw.get("inputs") or "."))
+    return {int(seed): folder / str(name) for seed, name in files.items()}
 
 
 def _integers(raw: Mapping[str, Any], name: str) -> List[int]:

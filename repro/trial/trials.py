@@ -18,6 +18,7 @@ from .signature import Places, signature
 from .writer import RecordFile, clean
 
 _MESSAGE, _OUTPUT, _PROPERTIES = 4000, 4096, 32
+_MISSES = "the test drew other shapes or types than the inputs that were kept"
 
 Compared = List[Dict[str, Any]]
 
@@ -39,7 +40,7 @@ class Trials:
         self._comparisons = comparisons
         self._places = places
         self._keeper = Keeper(request.records / "inputs", 0 if request.replay else request.keep_inputs)
-        self._replay = Replay(request.replay) if request.replay else None
+        self._replays: Dict[int, Replay] = {}
         self._counts: Counter[str] = Counter()
 
     def run(self, protocol: Protocol) -> None:
@@ -58,15 +59,26 @@ class Trials:
     def _trial(self, protocol: Protocol, trial: int, seed: int) -> Optional[BaseException]:
         self._records.write(Event.START, trial=trial, seed=seed, time=time.time())
         began = time.perf_counter()
-        self._seeding.seed(seed)
-        ran, compared = self._run(protocol, self._replay)
+        replay = self._replay(seed)
+        self._seeding.seed(replay.seed if replay else seed)
+        ran, compared = self._run(protocol, replay)
         end = self._end(ran, compared)
+        if replay is not None and replay.misses(passed=ran.error is None):
+            end = {"outcome": Outcome.OTHER_INPUTS.value, "duration": ran.duration, "message": _MISSES}
         end["total"] = time.perf_counter() - began
         self._counts[end["outcome"]] += 1
         self._records.write(Event.END, trial=trial, seed=seed, time=time.time(), **end)
         if end["outcome"] == Outcome.FAILED.value and self._keeper.wants(seed):
             self._keep(protocol, trial, seed, compared)
         return ran.error
+
+    def _replay(self, seed: int) -> Optional[Replay]:
+        path = self._request.replay.get(seed)
+        if path is None:
+            return None
+        if seed not in self._replays:
+            self._replays[seed] = Replay(path)
+        return self._replays[seed]
 
     def _run(self, protocol: Protocol, replay: Optional[Replay]) -> Tuple[Ran, Compared]:
         self._comparisons.begin()
@@ -101,8 +113,6 @@ class Trials:
             end["comparisons"] = compared
         if ran.properties:
             end["properties"] = _bounded(ran.properties)
-        if self._replay is not None:
-            end.update(replayed=True, draws_differ=self._replay.draws_differ)
         return end
 
     def _failure(self, error: BaseException, ran: Ran) -> Dict[str, Any]:

@@ -123,15 +123,35 @@ def test_failing_inputs_are_kept_and_replayed(run_block):
     assert hashlib.sha256(path.read_bytes()).hexdigest() == kept[0]["sha256"]
     assert torch.load(path, weights_only=True)["tensors"][0].shape == (4, 5)
 
-    again = run_block({"test_subject.py": DRAWING}, seeds=[100, 101], replay=str(path), keep_inputs=2)
+    again = run_block({"test_subject.py": DRAWING}, seeds=[100, 101], **replaying(path, 100, 101), keep_inputs=2)
     ends = again.of("end")
     assert {end["outcome"] for end in ends} == {"FAILED"}
     assert {end["properties"]["drawn"] for end in ends} == {failing[0]["properties"]["drawn"]}
-    assert not any(end["draws_differ"] for end in ends)
     assert not again.of("inputs")
     other = DRAWING.replace("torch.rand(4, 5)", "torch.rand(4, 6)")
-    differing = run_block({"test_subject.py": other}, seeds=[1], replay=str(path))
-    assert differing.of("end")[0]["draws_differ"] is True
+    differing = run_block({"test_subject.py": other}, seeds=[1], **replaying(path, 1))
+    assert differing.outcomes == ["OTHER_INPUTS"]
+    early = "def test_it():\n    x = torch.rand(4, 5)\n    assert 0\n"
+    failing_early = run_block({"test_subject.py": "import torch\n" + early}, seeds=[1], **replaying(path, 1))
+    assert failing_early.outcomes == ["FAILED"]
+    passing_early = run_block(
+        {"test_subject.py": "import torch\n" + early.replace("0", "1")}, seeds=[1], **replaying(path, 1)
+    )
+    assert passing_early.outcomes == ["OTHER_INPUTS"]
+
+
+def replaying(path, *seeds):
+    return {"mode": "replay", "inputs": str(path.parent), "replay": {str(seed): path.name for seed in seeds}}
+
+
+def test_a_seed_without_a_file_is_replayed_by_the_seed(run_block):
+    code = "import random\ndef test_it(record_property): record_property('x', random.random())\n"
+    drawn = [
+        end["properties"]["x"]
+        for mode in ("seeds", "replay")
+        for end in run_block({"test_subject.py": code}, seeds=[3, 4], mode=mode).of("end")
+    ]
+    assert drawn[:2] == drawn[2:]
 
 
 def test_inputs_of_a_test_without_torch_are_its_seed(run_block):
