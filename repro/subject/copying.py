@@ -1,21 +1,23 @@
-"""The read-only copy of the code under test: made all at once or not at all, and named by what is in it."""
+"""The read-only copy of the code under test, named by what is in it."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 from repro.config import SubjectSpec
 from repro.config.problems import listing, nearest
-from repro.errors import NotReadyError, UsageError
+from repro.errors import UsageError
 from repro.subject import tree
 from repro.subject.git import GitError, git
 from repro.subject.location import address_of, folder_of
-from repro.subject.repository import export, mirror, resolve_revision, tree_entries
+from repro.subject.mirrors import mirror
+from repro.subject.notes import notes_of, submodules_of_commit, submodules_of_folder
+from repro.subject.placing import Filled, place
+from repro.subject.repository import export_entries, prefix_of, resolve_revision, tree_entries
+from repro.subject.targets import is_test_part
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +28,33 @@ class Copy:
     revision: str
     origin: str
     commit: str | None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Picked:
+    """The files of a commit that are copied.
+
+    Args:
+        repository: that holds the commit.
+        commit: full id.
+        prefix: folder of the repository that is the root of the copy, ending in `/`, or "".
+        files: parts below the prefix; empty for all.
+        test_file: relative to the prefix; what `tests_from` is about.
+        tests_from: full id of the commit that the test's files are taken from instead, or None.
+    """
+
+    repository: Path
+    commit: str
+    prefix: str = ""
+    files: tuple[str, ...] = ()
+    test_file: str = ""
+    tests_from: str | None = None
+
+    @property
+    def other(self) -> str | None:
+        """The other commit that takes part, if any."""
+        return None if self.tests_from == self.commit else self.tests_from
 
 
 def copy_of(spec: SubjectSpec, state: Path) -> Copy:
@@ -39,55 +68,90 @@ def copy_of(spec: SubjectSpec, state: Path) -> Copy:
     if folder is None:
         address, shown = address_of(spec)
         repository, commit = mirror(address, spec.rev, state)
-        return _commit_copy(spec, state, repository, commit, "", shown)
+        return _named_commit_copy(
+            Picked(repository=repository, commit=commit, files=spec.files), state, shown
+        )
     if not folder.is_dir():
         raise UsageError(
             f"there is no folder `{spec.path}`", next_step="correct subject.path in matrix.yaml, or --subject"
         )
-    prefix = _prefix(folder)
+    prefix = prefix_of(folder)
     if spec.rev is not None:
         if prefix is None:
             raise UsageError(
                 f"`{folder.name}` is no git repository, so it has no revision `{spec.rev}`",
                 next_step="leave the revision out",
             )
-        return _commit_copy(spec, state, folder, resolve_revision(folder, spec.rev), prefix, folder.name)
+        commit = resolve_revision(folder, spec.rev)
+        picked = Picked(repository=folder, commit=commit, prefix=prefix, files=spec.files)
+        return _named_commit_copy(picked, state, folder.name)
     return _folder_copy(spec, state, folder, prefix)
 
 
-def _prefix(folder: Path) -> str | None:
-    """The folder's place inside its git repository, "" for the top; None outside of any."""
+def _named_commit_copy(picked: Picked, state: Path, origin: str) -> Copy:
+    if picked.files:
+        everything = _entries(replace(picked, files=()), picked.commit)
+        _check_parts([entry.path for entry in everything], picked.files)
+    return commit_copy(picked, state, origin)
+
+
+def commit_copy(picked: Picked, state: Path, origin: str) -> Copy:
+    """Copy files of a commit below `state`, unless that copy is there already; parts may be missing.
+
+    Raises:
+        UsageError: when none of the parts is there, or a link leads outside.
+        NotReadyError: when the disk is full, or the repository lacks an object.
+    """
+
+    def fill(target: Path) -> Filled:
+        export_entries(picked.repository, _picked_entries(picked), target)
+        links = submodules_of_commit(picked.repository, picked.commit, picked.prefix, picked.files)
+        return Filled(revision=_revision(picked), notes=notes_of(target, links))
+
+    root, filled = place(state, _revision(picked), fill)
+    return Copy(
+        root=root, revision=filled.revision, origin=origin, commit=picked.commit, notes=tuple(filled.notes)
+    )
+
+
+@lru_cache(maxsize=65536)
+def _revision(picked: Picked) -> str:
+    if picked.files or picked.prefix:
+        return f"content-{tree.digest(_picked_entries(picked))}"
+    return picked.commit if picked.other is None else f"{picked.commit}+tests-{picked.other[:12]}"
+
+
+def _picked_entries(picked: Picked) -> list[tree.Entry]:
+    own = found = _entries(picked, picked.commit)
+    if picked.other is not None:
+        found = [entry for entry in own if not is_test_part(entry.path, picked.test_file)]
+        tests = _entries(picked, picked.other)
+        found += [entry for entry in tests if is_test_part(entry.path, picked.test_file)]
+    if picked.files and not own:
+        raise UsageError(
+            f"commit {picked.commit[:12]} has none of {listing(picked.files)}",
+            why="subject.files names the parts that are copied",
+            next_step="correct subject.files in matrix.yaml",
+        )
+    return found
+
+
+def _entries(picked: Picked, commit: str) -> list[tree.Entry]:
     try:
-        return git(folder, "rev-parse", "--show-prefix").rstrip("\n")
+        return tree_entries(picked.repository, commit, prefix=picked.prefix, files=picked.files)
     except GitError as error:
-        if "dubious ownership" in str(error) or "safe.directory" in str(error):
-            raise UsageError(
-                f"git refuses to read `{folder.name}`, which belongs to another user",
-                next_step=f"git config --global --add safe.directory {folder}",
-            ) from None
-        return None
-
-
-def _commit_copy(
-    spec: SubjectSpec, state: Path, repository: Path, commit: str, prefix: str, origin: str
-) -> Copy:
-    entries = tree_entries(repository, commit, prefix=prefix)
-    parts = set(_parts([entry.path for entry in entries], spec.files))
-    entries = [entry for entry in entries if entry.path in parts]
-    whole = not spec.files and not prefix
-    revision = commit if whole else f"content-{tree.digest(entries)}"
-
-    def fill(target: Path) -> str:
-        export(repository, commit, target, prefix=prefix, files=spec.files)
-        return revision
-
-    root, revision = _place(state, revision, fill)
-    return Copy(root=root, revision=revision, origin=origin, commit=commit)
+        raise UsageError(
+            f"commit {commit[:12]} has no folder `{picked.prefix.rstrip('/') or '.'}`",
+            why=str(error),
+            next_step="begin with a commit that has it",
+        ) from None
 
 
 def _folder_copy(spec: SubjectSpec, state: Path, folder: Path, prefix: str | None) -> Copy:
     commit = None if prefix is None else _head(folder)
-    entries = tree.entries_of(folder, _parts(_names(folder, prefix, state), spec.files))
+    names = _names(folder, prefix, state)
+    _check_parts(names, spec.files)
+    entries = tree.entries_of(folder, [name for name in names if tree.within(name, spec.files)])
     whole = commit is not None and not spec.files and not prefix
 
     def revision_of(entries: list[tree.Entry]) -> str:
@@ -96,12 +160,16 @@ def _folder_copy(spec: SubjectSpec, state: Path, folder: Path, prefix: str | Non
             return commit if tree.digest(entries) == committed else f"{commit}+{tree.digest(entries)}"
         return f"content-{tree.digest(entries)}"
 
-    def fill(target: Path) -> str:
+    def fill(target: Path) -> Filled:
         tree.copy(folder, [entry.path for entry in entries], target)
-        return revision_of(tree.entries_of(target, [entry.path for entry in entries]))
+        revision = revision_of(tree.entries_of(target, [entry.path for entry in entries]))
+        links = [] if prefix is None else submodules_of_folder(folder, spec.files)
+        return Filled(revision=revision, notes=notes_of(target, links))
 
-    root, revision = _place(state, revision_of(entries), fill)
-    return Copy(root=root, revision=revision, origin=folder.name, commit=commit)
+    root, filled = place(state, revision_of(entries), fill)
+    return Copy(
+        root=root, revision=filled.revision, origin=folder.name, commit=commit, notes=tuple(filled.notes)
+    )
 
 
 def _head(folder: Path) -> str | None:
@@ -117,16 +185,12 @@ def _names(folder: Path, prefix: str | None, state: Path) -> list[str]:
         return list(tree.walk(folder, without=state))
     tracked = git(folder, "ls-files", "-z", "--cached").split("\0")
     untracked = git(folder, "ls-files", "-z", "--others", "--exclude-standard").split("\0")
-    fresh = [name for name in untracked if not tree.is_junk(name) and not _below(folder / name, state)]
+    fresh = [name for name in untracked if not tree.is_junk(name) and state not in (folder / name).parents]
     return sorted({name for name in (*tracked, *fresh) if name})
 
 
-def _below(path: Path, folder: Path) -> bool:
-    return folder in path.parents
-
-
-def _parts(names: list[str], parts: tuple[str, ...]) -> list[str]:
-    """The files that belong to the named parts; every part must have one."""
+def _check_parts(names: Sequence[str], parts: Sequence[str]) -> None:
+    """Refuse a part that has no file."""
     for part in parts:
         if not any(tree.within(name, [part]) for name in names):
             folders = {str(parent) for name in names for parent in Path(name).parents}
@@ -138,45 +202,3 @@ def _parts(names: list[str], parts: tuple[str, ...]) -> list[str]:
                 else "subject.files names it",
                 next_step="correct subject.files in matrix.yaml",
             )
-    return [name for name in names if tree.within(name, parts)]
-
-
-def _place(state: Path, revision: str, fill: Callable[[Path], str]) -> tuple[Path, str]:
-    """The copy named `revision`, made if need be.
-
-    `fill` writes a copy and returns what it is, which differs from `revision` where files changed meanwhile.
-    """
-    subjects = state / "subjects"
-    if (subjects / revision).is_dir():
-        return subjects / revision, revision
-    try:
-        revision = _make(subjects, fill)
-    except OSError as error:
-        raise NotReadyError(
-            f"the subject cannot be copied: {error.strerror or error}",
-            why="a file changed or went away meanwhile, or the disk has no room",
-            next_step="run this again; `repro doctor` shows the room on the disk",
-        ) from None
-    return subjects / revision, revision
-
-
-def _make(subjects: Path, fill: Callable[[Path], str]) -> str:
-    """All of a copy or nothing: what a killed process leaves behind has a name that nobody asks for."""
-    subjects.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=subjects))
-    try:
-        revision = fill(draft)
-        tree.freeze(draft)
-        # Another process may have made the same copy in the meantime; theirs is as good.
-        if not (subjects / revision).is_dir():
-            draft.rename(subjects / revision)
-    finally:
-        _remove(draft)
-    return revision
-
-
-def _remove(folder: Path) -> None:
-    if folder.is_dir():
-        for path, _, _ in os.walk(folder):
-            Path(path).chmod(0o755)
-        shutil.rmtree(folder)

@@ -1,9 +1,7 @@
-"""Commits of a git repository, and mirrors of repositories elsewhere."""
+"""Commits of a git repository, and their files."""
 
 from __future__ import annotations
 
-import hashlib
-import re
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,10 +11,6 @@ from repro.config.problems import listing, nearest
 from repro.errors import NotReadyError, UsageError
 from repro.subject import tree
 from repro.subject.git import GitError, command, environment, git, no_git
-from repro.subject.location import redacted
-
-_COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
-_DEFAULT_BRANCH = "refs/repro/default"
 
 
 def resolve_revision(repository: Path, rev: str) -> str:
@@ -48,6 +42,23 @@ def _no_revision(repository: Path, rev: str) -> UsageError:
         else "no branch or tag looks like it",
         next_step="`git fetch` in a local folder, or give the URL; `git log` lists commits",
     )
+
+
+def prefix_of(folder: Path) -> str | None:
+    """The folder's place inside its git repository, ending in `/`, "" for the top; None outside of any.
+
+    Raises:
+        UsageError: when git distrusts the folder's owner.
+    """
+    try:
+        return git(folder, "rev-parse", "--show-prefix").rstrip("\n")
+    except GitError as error:
+        if "dubious ownership" in str(error) or "safe.directory" in str(error):
+            raise UsageError(
+                f"git refuses to read `{folder.name}`, which belongs to another user",
+                next_step=f"git config --global --add safe.directory {folder}",
+            ) from None
+        return None
 
 
 def tree_entries(
@@ -93,13 +104,18 @@ def export(
         UsageError: when a link or a name leads outside the folder.
     """
     entries = tree_entries(repository, commit, prefix=prefix, files=files)
-    target.mkdir(parents=True, exist_ok=True)
-    for entry, content in _contents(repository, entries):
-        tree.write(target, entry.path, entry.mode, content)
+    export_entries(repository, entries, target)
     return entries
 
 
-def _contents(repository: Path, entries: Sequence[tree.Entry]) -> Iterator[tuple[tree.Entry, bytes]]:
+def export_entries(repository: Path, entries: Sequence[tree.Entry], target: Path) -> None:
+    """Write files that a repository holds, of one commit or of several, into a new or empty folder."""
+    target.mkdir(parents=True, exist_ok=True)
+    for entry, content in contents(repository, entries):
+        tree.write(target, entry.path, entry.mode, content)
+
+
+def contents(repository: Path, entries: Sequence[tree.Entry]) -> Iterator[tuple[tree.Entry, bytes]]:
     """Ask one git process for every file in turn, so that no more than one is in memory."""
     try:
         process = subprocess.Popen(
@@ -131,52 +147,3 @@ def _content(stream: IO[bytes]) -> bytes:
     content = stream.read(int(header[2]))
     stream.read(1)
     return content
-
-
-def mirror(url: str, rev: str | None, state: Path) -> tuple[Path, str]:
-    """A bare copy of a repository elsewhere, fetched unless it has the commit already.
-
-    Args:
-        url: of the repository.
-        rev: branch, tag or commit; None for the default branch.
-        state: the kit's folder; the copy is below `mirrors/`.
-
-    Returns:
-        the copy's folder and the full id of the commit.
-
-    Raises:
-        NotReadyError: when the repository cannot be reached.
-        UsageError: when it has no such revision.
-    """
-    folder = state / "mirrors" / _mirror_name(url)
-    if not (folder / "HEAD").exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        git(folder, "init", "--quiet", "--bare")
-    if not (rev and _COMMIT.fullmatch(rev) and _has(folder, rev)):
-        _fetch(folder, url)
-    return folder, resolve_revision(folder, rev or _DEFAULT_BRANCH)
-
-
-def _mirror_name(url: str) -> str:
-    readable = re.sub(r"[^A-Za-z0-9_.-]", "_", url.rstrip("/").rsplit("/", 1)[-1].removesuffix(".git"))[:40]
-    return f"{readable}-{hashlib.sha256(redacted(url).encode()).hexdigest()[:12]}"
-
-
-def _has(repository: Path, commit: str) -> bool:
-    try:
-        git(repository, "cat-file", "-e", f"{commit}^{{commit}}")
-    except GitError:
-        return False
-    return True
-
-
-def _fetch(folder: Path, url: str) -> None:
-    everything = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*", f"+HEAD:{_DEFAULT_BRANCH}")
-    try:
-        git(folder, "fetch", "--quiet", "--prune", "--no-write-fetch-head", "--", url, *everything)
-    except GitError as error:
-        raise NotReadyError(
-            f"cannot fetch {redacted(url)}: {redacted(str(error))}",
-            why="the address is wrong, the repository is private, or the network does not reach it",
-            next_step=f"try `git ls-remote {redacted(url)}`",
-        ) from None

@@ -9,11 +9,14 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from repro.config.problems import listing, nearest
 from repro.errors import UsageError
 from repro.subject import tree
+from repro.subject.sources import may_inherit
+
+_TESTS = re.compile(r"(?:unit_?|.*_)?(?:tests?|testing)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,11 +58,12 @@ def find_test_file(given: str, root: Path, folder: Path | None, state: Path) -> 
         if not name.startswith(("/", "..")) and (root / name).is_file():
             return TestFile(name=name, host=root / name, outside=False, digest="")
     if own.is_file():
-        return _from_outside(own, state)
+        return from_outside(own, state)
     raise _missing(given, root)
 
 
-def _from_outside(path: Path, state: Path) -> TestFile:
+def from_outside(path: Path, state: Path) -> TestFile:
+    """Keep a copy of a user's own test file, named by its content."""
     digest = tree.digest(tree.entries_of(path.parent, [path.name]))
     kept = state / "test-files" / digest / path.name
     if not kept.exists():
@@ -83,6 +87,22 @@ def _missing(given: str, root: Path) -> UsageError:
     )
 
 
+def is_test_part(name: str, test_file: str) -> bool:
+    """Whether a file is the test, or lies in the topmost folder of tests above it.
+
+    Where no folder above the test is named after tests, conftest.py files beside and above it belong to it.
+
+    Args:
+        name: of the file, relative to the subject.
+        test_file: relative to the subject.
+    """
+    path, test = PurePosixPath(name), PurePosixPath(test_file)
+    folder = next((parent for parent in reversed(test.parents) if _TESTS.fullmatch(parent.name)), None)
+    if folder is not None:
+        return folder in path.parents
+    return path == test or (path.name == "conftest.py" and path.parent in test.parents)
+
+
 def check_test(test: str, file: Path) -> None:
     """Refuse a test whose name does not occur in its file; parameters are only known inside a cell.
 
@@ -97,7 +117,7 @@ def check_test(test: str, file: Path) -> None:
         module = ast.parse(source)
     except (SyntaxError, ValueError):
         return
-    if _may_inherit(module):
+    if may_inherit(module):
         return
     known = list(_tests(module))
     near = nearest(name, known) or known[:3]
@@ -108,21 +128,6 @@ def check_test(test: str, file: Path) -> None:
         else "the file has no function whose name begins with test",
         next_step="correct subject.test in matrix.yaml, or --test",
     )
-
-
-def _may_inherit(module: ast.Module) -> bool:
-    """Whether tests may come from another file: by a base class that is not unittest's, or `import *`."""
-    for node in ast.walk(module):
-        if isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names):
-            return True
-        if isinstance(node, ast.ClassDef) and any(map(_is_foreign, node.bases)):
-            return True
-    return False
-
-
-def _is_foreign(base: ast.expr) -> bool:
-    name = ast.unparse(base)
-    return name != "object" and not name.endswith("TestCase")
 
 
 def _tests(module: ast.Module) -> Iterator[str]:

@@ -1,68 +1,26 @@
-"""Code under test: what is copied, what the copy is called, and how the test in it is found."""
+"""Code under test: what is copied, and what the copy is called."""
 
 import os
 import subprocess
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from subject_folders import committed, fill, git, names, resolver
 
 from repro.config import SubjectSpec
 from repro.errors import NotReadyError, UsageError
-from repro.subject import Subject, export, override, resolve, resolve_revision
-
-TEST = "import kernels\n\n\ndef test_backward():\n    assert kernels.one() == 1\n"
-
-
-def git(folder: Path, *args: str) -> str:
-    identity = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"]
-    done = subprocess.run(["git", "-C", folder, *identity, *args], check=True, capture_output=True, text=True)
-    return done.stdout.strip()
-
-
-def fill(folder: Path) -> Path:
-    for name, content in {
-        "kernels/__init__.py": "def one():\n    return 1\n",
-        "tests/test_kernels.py": TEST,
-        "README.md": "kernels\n",
-        "run.sh": "#!/bin/sh\n",
-        ".gitignore": "ignored.txt\n",
-        ".gitattributes": "tests export-ignore\nREADME.md export-subst\n",
-    }.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(content)
-    (folder / "run.sh").chmod(0o755)
-    (folder / "link.md").symlink_to("README.md")
-    return folder
+from repro.subject import Subject, export, resolve, resolve_revision
 
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    folder = fill(tmp_path / "repository")
-    git(folder, "init", "-q", "-b", "main")
-    git(folder, "add", "-A")
-    git(folder, "commit", "-qm", "first")
-    git(folder, "tag", "v1.0")
-    return folder
+    return committed(fill(tmp_path / "repository"))
 
 
 @pytest.fixture
 def get(tmp_path: Path) -> Callable[..., Subject]:
-    """Resolve a subject with the kit's folder in `tmp_path`."""
-
-    def get(folder: Path | None, *, test_file: str | None = None, **spec: object) -> Subject:
-        path = None if folder is None else str(folder)
-        given = {"path": path, "test_file": "tests/test_kernels.py", "test": "test_backward", **spec}
-        return resolve(SubjectSpec(base=tmp_path, **given), state=tmp_path / "state", test_file=test_file)
-
-    return get
-
-
-def names(subject: Subject) -> list[str]:
-    return sorted(
-        path.relative_to(subject.root).as_posix() for path in subject.root.rglob("*") if not path.is_dir()
-    )
+    return resolver(tmp_path)
 
 
 ALL = [
@@ -274,7 +232,7 @@ def test_links_that_lead_outside_are_refused(repository, get, target, committed)
     assert caught.value.next_step == (
         "put the file in its place, or name the folders without the link under subject.files"
     )
-    assert not list((repository.parent / "state").glob("subjects/*"))
+    assert not list((repository.parent / "state").glob("subjects/*/*"))
 
 
 def test_links_that_stay_inside_are_kept(repository, get):
@@ -335,121 +293,13 @@ def test_a_copy_that_cannot_be_made_leaves_nothing(repository, get, monkeypatch)
     with pytest.raises(NotReadyError) as caught:
         get(repository)
     assert caught.value.what == "the subject cannot be copied: No space left on device"
-    assert list((repository.parent / "state/subjects").iterdir()) == []
+    assert list((repository.parent / "state/subjects/2").iterdir()) == []
 
 
 def test_without_git(repository, get, monkeypatch):
     monkeypatch.setenv("PATH", "/nonexistent")
     with pytest.raises(NotReadyError, match="git was not found"):
         get(repository)
-
-
-# --- the test file and the test ---
-
-
-def test_a_file_of_the_users_own(repository, get, tmp_path, monkeypatch):
-    own = tmp_path / "test_mine.py"
-    own.write_text("def test_mine():\n    pass\n")
-    monkeypatch.chdir(tmp_path)
-    subject = get(repository, test_file="test_mine.py", test="test_mine")
-    assert subject.test_file == "test_mine.py"
-    assert subject.own_test_file is not None
-    assert subject.own_test_file.read_text() == own.read_text()
-    assert subject.revision.startswith(f"{subject.commit}+test-")
-    own.write_text("def test_mine():\n    assert False\n")
-    assert get(repository, test_file="test_mine.py", test="test_mine").revision != subject.revision
-
-
-def test_a_file_inside_named_from_the_current_folder(repository, get, monkeypatch):
-    monkeypatch.chdir(repository / "tests")
-    assert get(repository, test_file="test_kernels.py").test_file == "tests/test_kernels.py"
-    assert get(repository).test_file == "tests/test_kernels.py"
-    assert get(repository, test_file=str(repository / "tests/test_kernels.py")).own_test_file is None
-
-
-def test_a_missing_test_file_names_the_nearest(repository, get):
-    with pytest.raises(UsageError) as caught:
-        get(repository, test_file="tests/test_kernel.py")
-    assert caught.value.what == "there is no test file `tests/test_kernel.py` in the subject"
-    assert caught.value.why == "the nearest are `tests/test_kernels.py`"
-    assert caught.value.next_step == "correct subject.test_file in matrix.yaml, or give --test-file"
-
-
-def test_a_missing_test_names_the_nearest(repository, get):
-    with pytest.raises(UsageError) as caught:
-        get(repository, test="test_backwards[float32-border-False]")
-    assert caught.value.what == "there is no test `test_backwards` in test_kernels.py"
-    assert caught.value.why == "the nearest are `test_backward`"
-    assert caught.value.next_step == "correct subject.test in matrix.yaml, or --test"
-
-
-@pytest.mark.parametrize(
-    "source", ["from base import *\n", "class TestA(Base):\n    pass\n", "def broken(:\n"]
-)
-def test_tests_that_may_come_from_elsewhere_are_left_to_the_cell(repository, get, source):
-    (repository / "tests/test_kernels.py").write_text(source)
-    assert get(repository, test="TestA::test_inherited").test == "TestA::test_inherited"
-
-
-@pytest.mark.parametrize("base", ["unittest.TestCase", "object"])
-def test_a_class_of_unittest_hides_nothing(repository, get, base):
-    (repository / "tests/test_kernels.py").write_text(f"class TestA({base}):\n    def test_b(self): ...\n")
-    assert get(repository, test="TestA::test_b").test == "TestA::test_b"
-    with pytest.raises(UsageError, match="there is no test `test_c`"):
-        get(repository, test="TestA::test_c")
-
-
-# --- the command line's say ---
-
-SPEC = SubjectSpec(
-    base=Path("/"), path="/kit", files=("a",), python_path=("src",), test_file="t.py", test="test_a"
-)
-
-
-@pytest.mark.parametrize(
-    ("location", "url", "rev"),
-    [
-        ("https://example.org/a/b.git", "https://example.org/a/b.git", None),
-        ("https://example.org/a/b@feature/x", "https://example.org/a/b", "feature/x"),
-        ("https://me:key@example.org/a/b@v1", "https://me:key@example.org/a/b", "v1"),
-        ("git@example.org:a/b.git@v1", "git@example.org:a/b.git", "v1"),
-        ("git@example.org:a/b.git", "git@example.org:a/b.git", None),
-    ],
-)
-def test_a_url_on_the_command_line(location: str, url: str, rev: str | None):
-    assert override(SPEC, location=location) == replace(
-        SPEC, path=None, git=url, rev=rev, files=(), python_path=()
-    )
-
-
-def test_a_folder_on_the_command_line(tmp_path, monkeypatch):
-    (tmp_path / "a@b").mkdir()
-    monkeypatch.chdir(tmp_path)
-    for location, rev in (("a@b", None), ("a@b@v1", "v1"), ("./a@b@x/y@z", "x/y@z")):
-        moved = override(SPEC, location=location)
-        assert (moved.path, moved.rev, moved.files) == (str(tmp_path / "a@b"), rev, ())
-
-
-def test_another_revision_of_the_same_folder_keeps_its_layout(tmp_path):
-    spec = replace(SPEC, path=str(tmp_path))
-    assert override(spec, location=f"{tmp_path}@v1") == replace(spec, rev="v1")
-
-
-def test_a_location_that_is_neither(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(UsageError) as caught:
-        override(SPEC, location="nowhere@v1")
-    assert caught.value.what == "there is no folder `nowhere@v1`"
-    assert (
-        caught.value.why
-        == "a subject is a folder or a git URL, with @REV after it for a branch, tag or commit"
-    )
-    assert caught.value.next_step == "check the path, or give a URL such as https://HOST/OWNER/NAME@main"
-
-
-def test_a_test_on_the_command_line():
-    assert override(SPEC, test="test_b[x::y]") == replace(SPEC, test="test_b[x::y]")
-    assert override(SPEC, test="u.py::TestA::test_b") == replace(SPEC, test_file="u.py", test="TestA::test_b")
 
 
 def test_credentials_are_never_shown(get):
