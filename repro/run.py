@@ -74,10 +74,19 @@ class Order:
 
 @dataclass(frozen=True, kw_only=True)
 class Ran:
-    """How far an order got: trials that ended, and why it stopped before its last one ("" if it did not)."""
+    """How far an order got.
+
+    Args:
+        ended: trials that ended.
+        gave_up: why it stopped before its last one, or "".
+        infra: whether what stopped it was the engine, the disk or the GPU, and not the test.
+        busy: seconds between the first trial's beginning and the last one's end, over all processes.
+    """
 
     ended: int
     gave_up: str = ""
+    infra: bool = False
+    busy: float = 0.0
 
 
 class Interrupted(KeyboardInterrupt):
@@ -142,18 +151,18 @@ class Runner:
             Interrupted: `stop` was set; what had finished is in the ledger.
             NotReadyError: the engine or the GPU is not there.
         """
-        pending, ended, deaths, troubles = list(order.seeds), 0, 0, 0
+        pending, ended, deaths, troubles, busy = list(order.seeds), 0, 0, 0, 0.0
         while pending:
             block = self._block(target, prepared, _part(order, pending, ended), heard)
-            ended, pending = ended + block.ended, pending[block.ended :]
+            ended, pending, busy = ended + block.ended, pending[block.ended :], busy + block.busy
             deaths = deaths + 1 if block.died and block.ended <= 1 else 0
             troubles = (0 if block.ended else troubles) + bool(block.infra)
             if reason := _why_give_up(block, 0 if order.mode is Mode.FRESH else deaths, troubles):
-                return Ran(ended=ended, gave_up=reason)
+                return Ran(ended=ended, gave_up=reason, infra=bool(block.infra), busy=busy)
             if block.infra:
                 self.say(f"{target.cell.id}: {block.infra}; trying again")
                 self._rest()
-        return Ran(ended=ended)
+        return Ran(ended=ended, busy=busy)
 
     def list_tests(self, target: Target, prepared: Prepared, pattern: str) -> list[str]:
         """The ids inside the test file that a name or a glob means, in a process of their own.

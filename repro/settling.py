@@ -26,12 +26,14 @@ class Settled:
         died: how the process died, or "".
         infra: what failed beside the test, so that the trial after `ended` is worth another try, or "".
         fatal: what makes going on pointless, or "".
+        busy: seconds between the first trial's beginning and the last one's end.
     """
 
     ended: int
     died: str = ""
     infra: str = ""
     fatal: str = ""
+    busy: float = 0.0
 
 
 def settle(records: Path, exit_: Exit | None, timed_out: float | None) -> Settled:
@@ -46,6 +48,7 @@ def settle(records: Path, exit_: Exit | None, timed_out: float | None) -> Settle
         NotReadyError: the disk is full.
     """
     events: list[_Record] = list(read_events(records))
+    busy = _busy(events)
     if not events or events[-1]["event"] not in (Event.BLOCK_END, Event.MISSING):
         events.append(_last_words(records, events, exit_, timed_out))
     ends = [event for event in events if event["event"] in (Event.END, Event.MISSING)]
@@ -53,11 +56,18 @@ def settle(records: Path, exit_: Exit | None, timed_out: float | None) -> Settle
     finished = ends if infra is None else ends[: ends.index(infra)]
     ended = sum(event["event"] == Event.END for event in finished)
     if infra is not None:
-        return Settled(ended=ended, infra=str(infra.get("message") or infra.get("reason")))
+        return Settled(ended=ended, infra=str(infra.get("message") or infra.get("reason")), busy=busy)
     died = str(events[-1].get("died") or "")
     if events[-1]["event"] == Event.MISSING:
-        return Settled(ended=ended, died=died, fatal=_missing(events[-1]))
-    return Settled(ended=ended, died=died or ("" if ended else "the process ended without a trial"))
+        return Settled(ended=ended, died=died, fatal=_missing(events[-1]), busy=busy)
+    died = died or ("" if ended else "the process ended without a trial")
+    return Settled(ended=ended, died=died, busy=busy)
+
+
+def _busy(events: Sequence[_Record]) -> float:
+    times = [event.get("time") for event in events if event["event"] in (Event.START, Event.END)]
+    numbers = [time for time in times if isinstance(time, int | float)]
+    return max(0.0, max(numbers) - min(numbers)) if numbers else 0.0
 
 
 def _last_words(

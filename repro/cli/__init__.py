@@ -20,6 +20,7 @@ COMMANDS = {
     "doctor": "Check this machine: engine, GPU, disk, network, compilers; each with the fix.",
     "build": "Build the images or environments of the cells, and run nothing.",
     "matrix": "Run the target test over many seeds in every cell; end with a table of failure rates.",
+    "bisect": "Find since which version, or since which commit, it fails, with a stated confidence.",
     "status": "Show what the ledger holds, and what a run left behind.",
 }
 """Every subcommand with its one line of help; `repro.cli.NAME` holds its code."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from repro.cells import Cell, Excluded, Expansion, expand, select
-from repro.config import Limits, Matrix, Profile, load
+from repro.config import Limits, Matrix, Profile, SubjectSpec, load
 from repro.engines import create, gpu_count, has_gpu
 from repro.engines.base import Engine, GpuMode
 from repro.errors import NotReadyError
@@ -85,7 +85,14 @@ class Workspace:
         Raises:
             UsageError: folder, revision, file or test is not there.
         """
-        spec = override(self.matrix.subject, location=location, test=test)
+        return self.resolved(override(self.matrix.subject, location=location, test=test), test_file)
+
+    def resolved(self, spec: SubjectSpec, test_file: str | None) -> Subject:
+        """A subject, copied.
+
+        Raises:
+            UsageError: folder, revision, file or test is not there.
+        """
         return resolve(spec, state=self.state, test_file=test_file)
 
     def ledger(self) -> Ledger:

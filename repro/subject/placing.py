@@ -12,6 +12,7 @@ from pathlib import Path
 
 from repro.errors import NotReadyError
 from repro.subject import tree
+from repro.subject.metadata import furnish
 
 LAYOUT = "2"
 """What a copy holds beside the subject's files: goes up when that changes, so that old copies are left alone.
@@ -65,6 +66,7 @@ def _make(subjects: Path, fill: Callable[[Path], Filled]) -> Filled:
     draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=subjects))
     try:
         filled = fill(draft)
+        furnish(draft)
         tree.freeze(draft)
         _write_notes(subjects, filled)
         _rename(draft, subjects / filled.revision)

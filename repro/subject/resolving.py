@@ -10,6 +10,7 @@ from repro.subject.commits import Repository
 from repro.subject.copying import Copy, Picked, commit_copy, copy_of
 from repro.subject.layout import find_python_path, fitting_python_path
 from repro.subject.location import folder_of
+from repro.subject.metadata import with_metadata
 from repro.subject.naming import check_tests_from, name_in_commits
 from repro.subject.targets import TestFile, check_test, find_test_file, from_outside
 
@@ -25,7 +26,8 @@ class Subject:
             from outside adds `+test-HASH`.
         origin: where it came from, fit to be shown to others.
         commit: the commit that it is, or is based on, or None without git.
-        python_path: folders put on PYTHONPATH, relative to `root`.
+        python_path: folders put on PYTHONPATH, relative to `root`; the last one holds package metadata where
+            the subject is a package.
         test_file: file that holds the test, relative to `root`; its bare name where it is from outside.
         own_test_file: read-only copy of a test file from outside the subject, or None.
         test: pytest's name of the target test inside the file.
@@ -124,7 +126,7 @@ def _subject(spec: SubjectSpec, copied: Copy, found: TestFile, python_path: tupl
         revision=copied.revision + (f"+test-{found.digest}" if found.outside else ""),
         origin=copied.origin,
         commit=copied.commit,
-        python_path=python_path,
+        python_path=with_metadata(copied.root, python_path),
         test_file=found.name,
         own_test_file=found.host if found.outside else None,
         test=spec.test,

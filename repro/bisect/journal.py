@@ -1,0 +1,80 @@
+"""What a search has to remember beside the ledger, so that it goes on where it was killed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from repro.bisect.lines import Candidate
+from repro.bisect.tryout import Finding
+from repro.trial.records import Outcome
+
+_TRIED_AGAIN = (Outcome.BUILD_FAILED, Outcome.INFRA)
+"""What may have been the machine's fault."""
+
+
+class Journal:
+    """One file below `searches/`: candidates that cannot be tested, revisions that were tried, the answer.
+
+    Args:
+        path: the file; one that cannot be read is begun anew, since the ledger holds what matters.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._data: dict[str, Any] = {"about": {}, "findings": {}, "revisions": {}, "answer": None}
+        try:
+            held = json.loads(path.read_text(encoding="utf-8"))
+            self._data.update({key: held[key] for key in self._data if key in held})
+        except (OSError, ValueError, TypeError):
+            pass
+
+    @classmethod
+    def open(cls, state: Path, about: Mapping[str, object]) -> Journal:
+        """The journal of a search, named after what it is about."""
+        text = json.dumps(about, sort_keys=True)
+        name = hashlib.sha256(text.encode()).hexdigest()[:12]
+        journal = cls(state / "searches" / f"{name}.json")
+        journal._data["about"] = dict(about)
+        return journal
+
+    @property
+    def revisions(self) -> dict[str, str]:
+        """The subject's revision of each candidate that was tried, by its name."""
+        return dict(self._data["revisions"])
+
+    def findings(self, candidates: Sequence[Candidate]) -> list[Finding]:
+        """Candidates that earlier runs found untestable, for reasons that will not go away."""
+        places = {candidate.name: index for index, candidate in enumerate(candidates)}
+        found = [
+            Finding(index=places[name], outcome=Outcome(row["outcome"]), message=row["message"])
+            for name, row in self._data["findings"].items()
+            if name in places
+        ]
+        return [finding for finding in found if finding.outcome not in _TRIED_AGAIN]
+
+    def untestable(self, candidate: Candidate, finding: Finding) -> None:
+        """Remember a candidate that cannot be tested."""
+        row = {"outcome": finding.outcome.value, "message": finding.message}
+        self._data["findings"][candidate.name] = row
+        self._write()
+
+    def tried(self, candidate: Candidate, revision: str) -> None:
+        """Remember which revision of the subject a candidate has."""
+        if self._data["revisions"].get(candidate.name) != revision:
+            self._data["revisions"][candidate.name] = revision
+            self._write()
+
+    def answer(self, answer: Mapping[str, Any]) -> None:
+        """Keep the answer, for reports."""
+        self._data["answer"] = dict(answer)
+        self._write()
+
+    def _write(self) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        draft = self.path.with_suffix(".part")
+        draft.write_text(json.dumps(self._data, indent=1), encoding="utf-8")
+        draft.replace(self.path)

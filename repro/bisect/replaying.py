@@ -1,0 +1,69 @@
+"""Failing inputs in place of statistics: where they fail every time, one run a candidate decides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from repro.bisect.evidence import elements
+from repro.bisect.kept import Inputs
+from repro.bisect.trail import Trail
+
+INPUTS, ROUNDS = 3, 5
+"""Failing inputs that are replayed, and how often before they count as failing every time."""
+
+
+def steady_inputs(trail: Trail) -> list[Inputs]:
+    """Failing inputs of the end that fails, as far as they fail there every time they are replayed."""
+    kept = trail.tryout.kept(trail.failing, INPUTS)
+    if not kept:
+        trail.note("no failing inputs were kept, so rates decide")
+        return []
+    trail.replay(trail.failing, kept, ROUNDS)
+    steady = trail.evidence.steady_inputs(trail.failing)
+    found = [each for each in kept if each.identity in steady]
+    failed, run = trail.evidence.replayed(trail.failing, identities(kept))
+    told = f"{len(kept)} failing inputs, replayed at {trail.label(trail.failing)}: {failed} of {run} failed"
+    trail.note(told if found else f"{told}; they alone do not decide, so rates decide")
+    return found
+
+
+def differ(trail: Trail, inputs: Sequence[Inputs]) -> bool:
+    """Whether inputs that always fail at one end do not at the other, and mean the same there."""
+    here, there = trail.label(trail.failing), trail.label(trail.other)
+    trials = trail.replay(trail.other, inputs, 1)
+    strange = [trial for trial in trials or () if not trial.outcome.counts]
+    if trials is None or strange:
+        why = strange[0].outcome.value if strange else "none passed or failed"
+        trail.note(
+            f"failing inputs of {here} mean something else at {there} ({why}); the search works with rates"
+        )
+        return False
+    failed, run = trail.evidence.replayed(trail.other, identities(inputs))
+    if failed == run:
+        trail.note(f"inputs that fail at {here} fail at {there}, too")
+    return failed < run
+
+
+def identities(inputs: Sequence[Inputs]) -> list[int]:
+    """What stands for the inputs in records."""
+    return [each.identity for each in inputs]
+
+
+def everywhere(trail: Trail, inputs: Sequence[Inputs]) -> tuple[int, int, bool]:
+    """Replay inputs at every candidate between the ends where they were not replayed yet.
+
+    Returns:
+        Candidates at which all of them fail, candidates at which they ran, and whether the same elements
+        differ wherever they fail.
+    """
+    wanted = identities(inputs)
+    for index in range(trail.low, trail.high + 1):
+        tried = trail.evidence.replayed(index, wanted)[1] or index in trail.evidence.findings
+        if not tried and not trail.over:
+            trail.replay(index, inputs, 1)
+    ran = {index: trail.evidence.replayed(index, wanted) for index in trail.evidence.replays}
+    fails = [index for index, (failed, run) in ran.items() if run and failed == run]
+    places = {
+        (seed, place) for index in fails for seed, place in elements(trail.evidence.replays[index]).items()
+    }
+    return len(fails), sum(run > 0 for _, run in ran.values()), len(places) <= len(set(wanted))
