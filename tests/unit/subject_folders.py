@@ -32,6 +32,13 @@ def fill(folder: Path) -> Path:
     return folder
 
 
+def write(folder: Path, files: dict[str, str]) -> None:
+    """Write text files into a folder."""
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(content)
+
+
 def commit(folder: Path, message: str = "change") -> str:
     """Commit all of a folder; the new commit's id."""
     git(folder, "add", "-A")
