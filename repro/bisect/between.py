@@ -19,7 +19,7 @@ def search_between(trail: Trail, method: Method) -> Verdict:
     first, search = trail.low, _begin(trail, method)
     _say_estimate(trail, method, search)
     while (ask := search.propose()) is not None and not trail.over:
-        _prefetch(trail, search, ask.index, method.batch(ask.trials))
+        _prefetch(trail, search, ask.index, method.batch(ask.trials) * method.weight)
         counts = method.try_(first + ask.index, ask.trials)
         if counts is None:
             search.skip(ask.index)
@@ -81,6 +81,8 @@ def _say_estimate(trail: Trail, method: Method, search: ChangePointSearch) -> No
         confidence=trail.question.confidence,
         model=trail.question.model,
         pace=trail.tryout.pace,
+        batch=method.batch,
+        weight=method.weight,
         budget=trail.left,
         untestable=frozenset(place for place in untestable if 0 <= place < size),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import median, quantiles
 
@@ -26,6 +26,8 @@ class Plan:
         confidence: what is asked for.
         model: the search's prior.
         pace: how long things take.
+        batch: trials of one process, where so many are asked for.
+        weight: trials that one of these is worth to the search.
         budget: seconds, or None.
         untestable: candidates that are known to be.
     """
@@ -37,6 +39,8 @@ class Plan:
     confidence: float
     model: Model
     pace: Pace
+    batch: Callable[[int], int]
+    weight: int = 1
     budget: float | None = None
     untestable: frozenset[int] = frozenset()
 
@@ -97,10 +101,10 @@ def _simulate(plan: Plan, change: int, generator: random.Random) -> _Run:
         search.skip(index)
     trials, seconds, visited = 0, 0.0, set(plan.known)
     while (ask := search.propose()) is not None and not _spent(seconds, plan.budget):
-        count = plan.pace.batch(ask.trials)
+        count = plan.batch(ask.trials)
         rate = plan.after if ask.index >= change else plan.before
         failed = sum(generator.random() < rate for _ in range(count))
-        search.observe(ask.index, failed=failed, passed=count - failed)
+        search.observe(ask.index, failed=failed * plan.weight, passed=(count - failed) * plan.weight)
         trials += count
         seconds += plan.pace.start + count * plan.pace.trial
         seconds += 0.0 if ask.index in visited else plan.pace.build

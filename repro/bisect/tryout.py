@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -274,8 +273,3 @@ def own_seeds(name: str) -> int:
 
 def _counts(tally: Tally) -> Counts:
     return Counts(failed=tally.failed, passed=tally.passed, others=tally.others)
-
-
-def rounds_for(trials: int, inputs: Sequence[Inputs]) -> int:
-    """How often each input runs so that there are this many trials."""
-    return max(1, math.ceil(trials / len(inputs)))
