@@ -161,3 +161,9 @@ def _no_match(glob: str, ids: Sequence[str]) -> UsageError:
         why=rule if near else "there are no cells at all",
         next_step="`repro plan` lists every cell; put a `*` at the end to match a prefix",
     )
+
+
+def newest_released(cells: Sequence[Cell]) -> Cell:
+    """The newest cell that is as it was released, with no environment of its own; else the newest one."""
+    plain = [cell for cell in cells if not cell.crossed and not cell.env]
+    return (plain or list(cells))[-1]

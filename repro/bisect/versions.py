@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from repro.bisect.lines import Candidate, VersionLine
-from repro.cells import Cell
+from repro.cells import Cell, newest_released
 from repro.config.problems import listing, nearest
 from repro.errors import UsageError
 from repro.stacks import Stacks, stacks, version
@@ -37,7 +37,7 @@ def version_line(
     Raises:
         UsageError: an unknown version, ends in the wrong order, or fewer than two versions.
     """
-    known, base = stacks(), _base(cells)
+    known, base = stacks(), newest_released(cells)
     names = _between(axis, _ends(axis, cells, known, old, new), known)
     candidates, left_out = [], []
     for name in names:
@@ -56,11 +56,6 @@ def version_line(
             next_step=f"name both ends: --old and --new, from {listing(_known(axis, known))}",
         )
     return VersionLine(axis=axis, candidates=candidates, subject=subject, left_out=left_out)
-
-
-def _base(cells: Sequence[Cell]) -> Cell:
-    plain = [cell for cell in cells if not cell.crossed and not cell.env] or list(cells)
-    return plain[-1]
 
 
 def _cell(axis: str, name: str, base: Cell, known: Stacks) -> Cell:

@@ -21,6 +21,7 @@ COMMANDS = {
     "build": "Build the images or environments of the cells, and run nothing.",
     "matrix": "Run the target test over many seeds in every cell; end with a table of failure rates.",
     "bisect": "Find since which version, or since which commit, it fails, with a stated confidence.",
+    "check-commit": "Say by exit code whether a commit is good or bad: a step of `git bisect run`.",
     "status": "Show what the ledger holds, and what a run left behind.",
 }
 """Every subcommand with its one line of help; `repro.cli.NAME` holds its code."""
@@ -35,7 +36,8 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command = getattr(importlib.import_module(f"repro.cli.{cmd_name}"), cmd_name)
+        name = cmd_name.replace("-", "_")
+        command = getattr(importlib.import_module(f"repro.cli.{name}"), name)
         assert isinstance(command, click.Command)
         return command
 

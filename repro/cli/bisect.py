@@ -25,14 +25,12 @@ from repro.bisect import (
     to_json,
     version_line,
 )
-from repro.cells import Cell
-from repro.cli.duration import DURATION
-from repro.cli.options import engine_options, json_option, matrix_options, subject_options
-from repro.cli.workspace import Workspace, only_run, open_workspace
+from repro.cells import newest_released
+from repro.cli.options import DURATION, engine_options, json_option, matrix_options, subject_options
+from repro.cli.workspace import Workspace, only_run, open_runner, open_workspace
 from repro.config import SubjectSpec
-from repro.engines import describe, gpu_model
+from repro.engines import describe
 from repro.errors import ExitCode, UsageError
-from repro.run import Runner
 from repro.subject import commits_between, open_repository, override, resolve_revision
 
 
@@ -187,7 +185,7 @@ def _commits(
             next_step="name an earlier commit: --old REV",
         )
     rev = asked.tests_from and resolve_revision(repository.path, asked.tests_from)
-    cell = _cell(workspace)
+    cell = newest_released(workspace.cells)
     found = {}
     for name, tests_from in _modes(asked, rev):
         checkout = Checkout(
@@ -212,29 +210,13 @@ def _modes(asked: Asked, rev: str | None) -> Iterator[tuple[str, str | None]]:
         yield "with each commit's own tests", None
 
 
-def _cell(workspace: Workspace) -> Cell:
-    """The cell that commits run in: the newest one that is released as it is."""
-    plain = [cell for cell in workspace.cells if not cell.crossed and not cell.env]
-    return (plain or list(workspace.cells))[-1]
-
-
 @contextmanager
 def _investigation(workspace: Workspace, asked: Asked) -> Iterator[Investigation]:
-    engine = workspace.engine()
     gpus = workspace.gpus()
-    ui.say(describe(engine))
-    if engine.name != "docker" and (asked.axis == "commit" or asked.repo):
-        ui.say("commits run without a container: they can do what you can")
-    with workspace.ledger() as ledger:
-        runner = Runner(
-            engine=engine,
-            ledger=ledger,
-            state=workspace.state,
-            limits=workspace.limits,
-            gpu_model=gpu_model() if gpus else "",
-            say=ui.say,
-        )
-        runner.recover()
+    with open_runner(workspace, ui.say) as runner:
+        ui.say(describe(runner.engine))
+        if runner.engine.name != "docker" and (asked.axis == "commit" or asked.repo):
+            ui.say("commits run without a container: they can do what you can")
         yield Investigation(
             runner=runner,
             question=_question(workspace, asked),

@@ -12,11 +12,10 @@ import click
 from repro import ui
 from repro.board import COLUMNS, Board, open_board, row
 from repro.cli.options import engine_options, json_option, matrix_options, subject_options, trial_options
-from repro.cli.workspace import Workspace, only_run, open_workspace
-from repro.engines import describe, gpu_model
+from repro.cli.workspace import Workspace, make_runner, only_run, open_workspace
+from repro.engines import describe
 from repro.errors import ExitCode
 from repro.matrix import CellResult, Goal, MatrixRun, Phase
-from repro.run import Runner
 from repro.stats import Stopping
 from repro.store import Ledger, set_aside
 from repro.subject import Subject
@@ -88,24 +87,14 @@ def _set_aside(workspace: Workspace, subject: Subject, mode: Mode) -> None:
 def _run(
     workspace: Workspace, subject: Subject, goal: Goal, ledger: Ledger, board: Board, jobs: int | None
 ) -> list[CellResult]:
-    engine = workspace.engine()
-    ui.say(f"{subject.test} of {subject.origin} at {subject.revision[:20]}; {describe(engine)}")
-    gpus = workspace.gpus()
-    runner = Runner(
-        engine=engine,
-        ledger=ledger,
-        state=workspace.state,
-        limits=workspace.limits,
-        gpu_model=gpu_model() if gpus else "",
-        say=board.say,
-    )
-    runner.recover()
+    runner = make_runner(workspace, ledger, board.say)
+    ui.say(f"{subject.test} of {subject.origin} at {subject.revision[:20]}; {describe(runner.engine)}")
     run = MatrixRun(
         runner=runner,
         subject=subject,
         goal=goal,
         report=board,
-        gpus=gpus,
+        gpus=workspace.gpus(),
         jobs=jobs or workspace.workers(),
     )
     return run.run(workspace.cells)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -73,3 +74,25 @@ trial_options = _together(
 )  # fmt: skip
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+
+_PARTS = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s?)?")
+
+
+class _Duration(click.ParamType[float]):
+    """Seconds, from text such as `90s`, `20m` or `1h30m`."""
+
+    name = "duration"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Seconds."""
+        if isinstance(value, float):
+            return value
+        found = _PARTS.fullmatch(str(value).replace(" ", ""))
+        hours, minutes, seconds = (float(part or 0) for part in (found.groups() if found else (0, 0, 0)))
+        total = 3600 * hours + 60 * minutes + seconds
+        if total <= 0:
+            self.fail(f"{value!r} is no length of time: write such as 90s, 20m or 1h30m", param, ctx)
+        return total
+
+
+DURATION = _Duration()

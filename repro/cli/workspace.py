@@ -11,9 +11,10 @@ from pathlib import Path
 
 from repro.cells import Cell, Excluded, Expansion, expand, select
 from repro.config import Limits, Matrix, Profile, SubjectSpec, load
-from repro.engines import create, gpu_count, has_gpu
-from repro.engines.base import Engine, GpuMode
+from repro.engines import create, gpu_count, gpu_model, has_gpu
+from repro.engines.base import Engine, GpuMode, Say
 from repro.errors import NotReadyError
+from repro.run import Runner
 from repro.store import Ledger
 from repro.subject import Subject, override, resolve
 
@@ -131,6 +132,31 @@ def open_workspace(
         engine_name=engine,
         gpu=mode,
     )
+
+
+@contextmanager
+def open_runner(workspace: Workspace, say: Say) -> Iterator[Runner]:
+    """A runner over the workspace's own ledger.
+
+    Raises:
+        NotReadyError: the engine does not answer.
+    """
+    with workspace.ledger() as ledger:
+        yield make_runner(workspace, ledger, say)
+
+
+def make_runner(workspace: Workspace, ledger: Ledger, say: Say) -> Runner:
+    """A runner over a ledger, with what a killed run left behind taken in."""
+    runner = Runner(
+        engine=workspace.engine(),
+        ledger=ledger,
+        state=workspace.state,
+        limits=workspace.limits,
+        gpu_model=gpu_model() if workspace.gpus() else "",
+        say=say,
+    )
+    runner.recover()
+    return runner
 
 
 def _here(expansion: Expansion) -> Expansion:
