@@ -9,6 +9,7 @@ Arrows run one way: investigation -> hunt -> (ends, replaying, between) -> trail
 
 from repro.bisect.commits import Checkout, CommitLine
 from repro.bisect.investigation import Investigation
+from repro.bisect.lines import VersionLine
 from repro.bisect.question import Find, Question
 from repro.bisect.result import Result, to_json
 from repro.bisect.versions import AXES, version_line
@@ -22,6 +23,7 @@ __all__ = [
     "Investigation",
     "Question",
     "Result",
+    "VersionLine",
     "sentences",
     "to_json",
     "version_line",

@@ -35,8 +35,9 @@ def hunt(trail: Trail) -> Answer:
         return unchanged(trail, "inconclusive")
     if not ends.reproduce(trail):
         return unchanged(trail, "inconclusive" if trail.over else "absent", reproduced=False)
-    inputs = trail.inputs = replaying.steady_inputs(trail) if trail.question.replay else []
     verdict = ends.compare(trail)
+    replay = trail.question.replay and not trail.over
+    inputs = trail.inputs = replaying.steady_inputs(trail) if replay else []
     wrong_way = verdict.kind == ("falls" if trail.question.find is Find.REGRESSION else "rises")
     differ = bool(inputs) and not wrong_way and not trail.over and replaying.differ(trail, inputs)
     if verdict.kind == "throughout":

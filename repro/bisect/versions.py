@@ -50,11 +50,7 @@ def version_line(
         else:
             candidates.append(Candidate(name=name, label=_label(axis, cell), cell=cell))
     if len(candidates) < 2:
-        raise UsageError(
-            f"axis {axis} has {len(candidates)} version{'' if len(candidates) == 1 else 's'} to choose from",
-            why=left_out[0][1] if left_out else "a search needs an old and a new one",
-            next_step=f"name both ends: --old and --new, from {listing(_known(axis, known))}",
-        )
+        raise _too_few(axis, known, left_out[0][1] if left_out else "a search needs an old and a new one")
     return VersionLine(axis=axis, candidates=candidates, subject=subject, left_out=left_out)
 
 
@@ -126,10 +122,20 @@ def _check(axis: str, name: str, known: Stacks) -> str:
 
 def _between(axis: str, ends: tuple[str, str], known: Stacks) -> list[str]:
     first, last = map(version, ends)
-    if first >= last:
+    if first == last:
+        raise _too_few(axis, known, f"both ends are {ends[0]}")
+    if first > last:
         raise UsageError(
-            f"--old {ends[0]} is not older than --new {ends[1]}",
+            f"--old {ends[0]} is newer than --new {ends[1]}",
             why="a search goes from an old to a new version",
-            next_step=f"--old {ends[1]} --new {ends[0]}" if first > last else "name two versions",
+            next_step=f"--old {ends[1]} --new {ends[0]}",
         )
     return [name for name in _known(axis, known) if first <= version(name) <= last]
+
+
+def _too_few(axis: str, known: Stacks, why: str) -> UsageError:
+    return UsageError(
+        f"axis {axis} has fewer than two versions to choose from",
+        why=why,
+        next_step=f"name both ends: --old and --new, from {listing(_known(axis, known))}",
+    )

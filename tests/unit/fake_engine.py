@@ -66,12 +66,14 @@ class FakeEngine:
         trial: what comes of a seed in a cell: an outcome, an event's fields, an Exit or HANG.
         begin: what comes of a process before its first trial: None, an event, an Exit or HANG.
         build: called with the cell that is built.
+        keeps: whether inputs of failing trials are kept, as seeds that give them.
         gpu_seen: the GPU that a process sees, given the one it was promised.
     """
 
     trial: object = lambda cell, seed: "PASSED"
     begin: object = lambda cell: None
     build: object = lambda cell: None
+    keeps: bool = False
     clock: FakeClock = field(default_factory=FakeClock)
     gpu_seen: object = lambda given: given
     name: str = "fake"
@@ -160,6 +162,9 @@ class FakeProcess:
             self._write({"event": "end", "trial": number, "seed": seed, "duration": 0.01, **event})
             if event.get("then"):
                 return event["then"]
+            if self.engine.keeps and event["outcome"] == "FAILED" and request["keep_inputs"]:
+                kept = {"path": None, "failed_again": True}
+                self._write({"event": "inputs", "trial": number, "seed": seed, **kept})
         self._write({"event": "block_end", "complete": True, "counts": {}, "reason": ""})
         return Exit(code=0)
 

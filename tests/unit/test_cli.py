@@ -84,8 +84,9 @@ def test_every_command_and_each_of_its_options_is_explained(name):
 
 
 def test_every_module_of_a_command_is_listed():
-    modules = {path.stem.replace("_", "-") for path in Path(cli.__file__).parent.glob("*.py")}
-    assert modules - {"__init__", "options", "workspace"} == set(cli.COMMANDS)
+    modules = {path.stem for path in Path(cli.__file__).parent.glob("*.py")}
+    commands = {name.replace("-", "_") for name in cli.COMMANDS}
+    assert modules - {"__init__", "options", "workspace"} == commands
 
 
 # Exit codes ------------------------------------------------------------------------------------------------

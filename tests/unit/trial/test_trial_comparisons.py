@@ -123,7 +123,9 @@ def test_failing_inputs_are_kept_and_replayed(run_block):
     assert hashlib.sha256(path.read_bytes()).hexdigest() == kept[0]["sha256"]
     assert torch.load(path, weights_only=True)["tensors"][0].shape == (4, 5)
 
-    again = run_block({"test_subject.py": DRAWING}, seeds=[100, 101], **replaying(path, 100, 101), keep_inputs=2)
+    again = run_block(
+        {"test_subject.py": DRAWING}, seeds=[100, 101], **replaying(path, 100, 101), keep_inputs=2
+    )
     ends = again.of("end")
     assert {end["outcome"] for end in ends} == {"FAILED"}
     assert {end["properties"]["drawn"] for end in ends} == {failing[0]["properties"]["drawn"]}
