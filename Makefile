@@ -9,7 +9,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 ARGS   ?=
 
-.PHONY: matrix plan doctor test test-fast lint lock clean help
+.PHONY: matrix bisect plan doctor test test-fast lint lock clean help
 
 matrix: $(VENV)/.kit            ## every cell of matrix.yaml: image, suite, failure rates, table
 	@$(BIN)/repro matrix $(ARGS)
@@ -19,6 +19,9 @@ plan: $(VENV)/.kit              ## what `make matrix` would do, and how long it 
 
 doctor: $(VENV)/.kit            ## what this machine has and lacks, with the fix
 	@$(BIN)/repro doctor $(ARGS)
+
+bisect: $(VENV)/.kit            ## since which version does it fail, or with ARGS="--repo . --old REV" which commit
+	@$(BIN)/repro bisect $(ARGS)
 
 # Triton decides at its import whether it interprets kernels, so those tests have a process of their own.
 test: $(VENV)/.dev              ## the whole test suite, Docker parts included where an engine answers

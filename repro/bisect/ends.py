@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from repro import ui
 from repro.bisect.trail import Trail
 from repro.search import ChangePointSearch, Verdict
 
@@ -11,6 +12,16 @@ DIFFERENT = 0.9
 """From this probability of a change between the ends on, the search goes on between them."""
 PATIENCE = 5
 """Trials of either end that a comparison may take, in multiples of those that reproduce the failure."""
+
+
+def announce(trail: Trail) -> None:
+    """Say what the ends may cost, and how rare a failure would be missed."""
+    asked = trail.question.trials
+    missed = 1.0 - 0.05 ** (1.0 / asked)
+    trail.say(
+        f"first both ends: up to {ui.count(asked, 'trial')} until {trail.label(trail.failing)} fails;"
+        f" a failure rarer than {ui.percent(missed)} may not show (--trials)"
+    )
 
 
 def settle(trail: Trail) -> bool:

@@ -30,6 +30,7 @@ def hunt(trail: Trail) -> Answer:
         Interrupted, NotReadyError: as `Runner.run`; all trials so far are in the ledger.
     """
     trail.learn()
+    ends.announce(trail)
     if not ends.settle(trail):
         trail.note("fewer than two candidates can be tested")
         return unchanged(trail, "inconclusive")
