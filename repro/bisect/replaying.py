@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from repro.bisect.evidence import elements
@@ -9,7 +10,10 @@ from repro.bisect.kept import Inputs
 from repro.bisect.trail import Trail
 
 INPUTS, ROUNDS = 3, 5
-"""Failing inputs that are replayed, and how often before they count as failing every time."""
+"""Failing inputs that are replayed, and how often at least before they count as failing every time."""
+BY_CHANCE = 0.001
+"""How likely an input may fail in every round although it is not the inputs that decide."""
+MOST_ROUNDS = 60
 
 
 def steady_inputs(trail: Trail) -> list[Inputs]:
@@ -18,13 +22,23 @@ def steady_inputs(trail: Trail) -> list[Inputs]:
     if not kept:
         trail.note("no failing inputs were kept, so rates decide")
         return []
-    trail.replay(trail.failing, kept, ROUNDS)
+    needed = rounds(trail)
+    if needed > MOST_ROUNDS:
+        trail.note("it fails nearly always, so rates decide")
+        return []
+    trail.replay(trail.failing, kept, needed)
     steady = trail.evidence.steady_inputs(trail.failing)
     found = [each for each in kept if each.identity in steady]
     failed, run = trail.evidence.replayed(trail.failing, identities(kept))
     told = f"{len(kept)} failing inputs, replayed at {trail.label(trail.failing)}: {failed} of {run} failed"
     trail.note(told if found else f"{told}; they alone do not decide, so rates decide")
     return found
+
+
+def rounds(trail: Trail) -> int:
+    """Rounds in which a test that fails by chance, as often as this one may, would hardly fail always."""
+    highest = trail.evidence.rate(trail.failing, trail.failing, 0.95).high
+    return max(ROUNDS, math.ceil(math.log(BY_CHANCE) / math.log(min(highest, 1.0 - 1e-9))))
 
 
 def differ(trail: Trail, inputs: Sequence[Inputs]) -> bool:

@@ -53,6 +53,14 @@ class Kit:
         assert done.returncode == status, done.stderr
         return done.stdout
 
+    def complaint(self, *arguments: object, status: int) -> str:
+        """Run a command that has to end with a status; what it said on stderr."""
+        done = subprocess.run(
+            self.command(*arguments), cwd=self.home, capture_output=True, text=True, timeout=300, check=False
+        )
+        assert done.returncode == status, done.stderr
+        return done.stderr
+
     def matrix(self, *arguments: object, status: int = 0) -> dict[str, object]:
         told = json.loads(self.run("matrix", "--json", "--half-width", 0, *arguments, status=status))
         assert isinstance(told, dict)

@@ -52,6 +52,13 @@ def test_where_no_inputs_are_kept_the_answer_says_so(plant):
     assert told["notes"] == ["no failing inputs were kept, so rates decide"]
 
 
+def test_inputs_that_fail_often_by_chance_do_not_pass_for_steady_ones(plant):
+    for _ in range(10):
+        result = plant(noisy(8, 0.2, 0.8)).run(fresh=True)
+        assert result.answer.method == "rates"
+        assert result.answer.name(result.answer.first_bad) == "3.8.0"
+
+
 def test_a_rise_is_told_from_a_first_failure(plant):
     result = plant(step(9, 0.1, 0.6)).run()
     assert result.answer.kind == "rises"
