@@ -14,11 +14,11 @@ from repro.search.verdict import Verdict, Weighed, judge
 
 _NOMINATE = 0.6
 """A boundary is checked from this probability on; the check's own trials bring the rest."""
-_FRESH = 5
-"""Fresh trials of either side, at least."""
-_SUPPORT = log(8.0)
+_FRESH = 3
+"""Fresh trials of either side, at least: one stray outcome is no confirmation."""
+_SUPPORT = log(2.0)
 """Either side's fresh trials must be this many times likelier on their own side than across the boundary."""
-_NO_CHANGE = 0.5
+_NO_CHANGE = 0.7
 """From this probability of no change on, the ends are tried: nothing else can settle it."""
 _WORTHLESS = 1e-9
 
@@ -75,6 +75,7 @@ class ChangePointSearch:
         self._skipped: set[int] = set()
         self._asked = False
         self._own_trials = 0
+        self._shape_at = 0
         self._boundaries: dict[tuple[int, int], Boundary] = {}
         self._cached: Posterior | None = None
 
@@ -125,14 +126,14 @@ class ChangePointSearch:
             return None
         if steady >= _NO_CHANGE:
             return self._end() or self._best(belief)
+        if self._shape_due() and self._shape().several:
+            return None
         suspect = self._suspect()
         return self._best(belief) if suspect is None else self._check_boundary(suspect)
 
     def verdict(self) -> Verdict:
         """What the observations so far mean; may be asked for at any time."""
-        suspect = self._suspect()
-        boundary = self._weighed(suspect) if suspect is not None else None
-        return judge(self.belief, self._counts, self._confidence, boundary)
+        return judge(self.belief, self._counts, self._confidence, self._weighed())
 
     def _check(self, index: int) -> None:
         if not 0 <= index < self._candidates:
@@ -147,13 +148,23 @@ class ChangePointSearch:
 
     def _suspect(self) -> Slot | None:
         """The likeliest boundary, if it is likely enough and no candidate inside it is left to try."""
-        slot = max(self.belief.slots, key=lambda slot: slot.mass)
+        slot = self._likeliest()
         if slot.mass < _NOMINATE or slot.low not in self._counts or slot.high not in self._counts:
             return None
         if {slot.low, slot.high} & self._skipped:
             return None
         inside = range(slot.low + 1, slot.high)
         return slot if all(index in self._skipped for index in inside) else None
+
+    def _shape_due(self) -> bool:
+        """Whether trials grew by a tenth since the last time: a weighing costs more than a question does."""
+        if self._shape_at < self._own_trials < 1.1 * self._shape_at:
+            return False
+        self._shape_at = self._own_trials
+        return True
+
+    def _likeliest(self) -> Slot:
+        return max(self.belief.slots, key=lambda slot: slot.mass)
 
     def _end(self) -> Ask | None:
         """The end with fewer trials: a change that hides beyond the other trials would show there."""
@@ -167,14 +178,12 @@ class ChangePointSearch:
     def _check_boundary(self, suspect: Slot) -> Ask | None:
         pair = (suspect.low, suspect.high)
         boundary = self._boundaries.setdefault(pair, Boundary(*pair, len(self._boundaries) + 1))
-        shape = self._shape(suspect)
-        if shape.several:
-            return None
         if not self._confirmed(suspect):
             return self._fresh(boundary)
         if suspect.mass < self._confidence:
             return self._best(self.belief) or self._fresh(boundary)
-        return None if shape.named >= self._confidence else self._fresh(boundary)
+        shape = self._shape()
+        return None if shape.several or shape.named >= self._confidence else self._fresh(boundary)
 
     def _fresh(self, boundary: Boundary) -> Ask:
         support = boundary.support(self._counts, self._model)
@@ -186,7 +195,7 @@ class ChangePointSearch:
         side = min(lacking or done)
         if side[0] > 2 * min(done)[0] + 4:
             side = min(done)
-        return Ask(side[1], 1 + self._own_trials // 40)
+        return Ask(side[1], 1 + self._own_trials // 100)
 
     def _confirmed(self, suspect: Slot) -> bool:
         boundary = self._boundaries.get((suspect.low, suspect.high))
@@ -197,8 +206,10 @@ class ChangePointSearch:
         sides = enough and min(support.low, support.high) >= _SUPPORT
         return sides and support.contrast >= boundary.needed_contrast()
 
-    def _shape(self, suspect: Slot) -> Shape:
-        return weigh(self.belief.slots, self._counts, self._model, suspect, self._confidence)
+    def _shape(self) -> Shape:
+        return weigh(self.belief.slots, self._counts, self._model, self._likeliest(), self._confidence)
 
-    def _weighed(self, suspect: Slot) -> Weighed:
-        return Weighed(suspect, self._confirmed(suspect), self._shape(suspect))
+    def _weighed(self) -> Weighed:
+        likeliest = self._likeliest()
+        suspect = self._suspect()
+        return Weighed(likeliest, suspect is not None and self._confirmed(suspect), self._shape())

@@ -14,11 +14,12 @@ from itertools import accumulate
 from math import ceil, exp, log
 
 from repro.search.posterior import Posterior, Slot
+from repro.search.prior import Evidence
 
 _SPLITS = 8
 """An untested stretch is considered at its seven inner eighths."""
-_BATCH_BITS = 0.1
-"""A batch is as many trials as are expected to bring this much, but at most a tenth of those made."""
+_BATCH_BITS = 0.04
+"""A batch is as many trials as are expected to bring this much, but at most a 25th of those made."""
 _LN2 = log(2.0)
 
 
@@ -55,8 +56,9 @@ def choose(belief: Posterior, question: Question) -> Choice | None:
     gains = _Gains(belief)
     best: Choice | None = None
     for index, slot, built in _options(belief, question):
-        slope, limit = gains.at(index, slot)
-        worth = _worth(slope, limit, 0.0 if built else question.build_cost)
+        worth = slope = gains.slope(index, slot)
+        if not built and question.build_cost > 0.0:
+            worth = _worth(slope, gains.limit(index, slot), question.build_cost)
         worth *= 1.0 if built else _testable_chance(index, question)
         if best is None or worth > best.worth * (1.0 + 1e-9):
             best = Choice(index, _batch(slope, question.trials), worth)
@@ -97,15 +99,13 @@ def nearest(index: int, low: int, high: int, skipped: Set[int]) -> int | None:
 
 def _testable_chance(index: int, question: Question) -> float:
     # Untestable candidates come in clusters: beside one, the next is likely to be one as well.
-    for distance in range(1, 12):
+    for distance in range(1, 12 if question.skipped else 1):
         if index - distance in question.skipped or index + distance in question.skipped:
             return 1.0 - 0.7 * 0.8**distance
     return 1.0
 
 
 def _worth(slope: float, limit: float, build: float) -> float:
-    if build <= 0.0 or slope <= 0.0:
-        return slope
     trials, best = 1.0, 0.0
     while trials < 1e5:
         worth = _saturating(trials, slope, limit) / (build + trials)
@@ -121,7 +121,7 @@ def _saturating(trials: float, slope: float, limit: float) -> float:
 
 def _batch(slope: float, trials: int) -> int:
     wanted = ceil(_BATCH_BITS / slope) if slope > 1e-6 else trials
-    return max(1, min(wanted, 1 + trials // 10))
+    return max(1, min(wanted, 1 + trials // 25))
 
 
 class _Gains:
@@ -130,34 +130,34 @@ class _Gains:
     def __init__(self, belief: Posterior) -> None:
         self._belief = belief
         slots = belief.slots
-        self._mass = _prefix(slots, lambda slot: slot.mass)
-        self._after = _prefix(slots, lambda slot: slot.mass * slot.after.mean)
-        self._after_noise = _prefix(slots, lambda slot: slot.mass * entropy(slot.after.mean))
-        self._before = _prefix(slots, lambda slot: slot.mass * slot.before.mean)
-        self._before_noise = _prefix(slots, lambda slot: slot.mass * entropy(slot.before.mean))
+        self._mass = [0.0, *accumulate(slot.mass for slot in slots)]
+        self._fails = _mixed(belief, lambda side: side.mean)
+        self._noise = _mixed(belief, lambda side: entropy(side.mean))
 
-    def at(self, index: int, position: int) -> tuple[float, float]:
-        """(bits of one trial, bits at most) at a candidate that lies in, or closes, the slot `position`."""
-        slot = self._belief.slots[position]
-        part = min(1.0, max(0.0, (index - slot.low) / slot.width)) if slot.width > 0 else 1.0
-        after = self._at(self._mass, position, part)
-        fails = self._at(self._after, position, part)
-        fails += self._before[-1] - self._at(self._before, position, part)
-        noise = self._at(self._after_noise, position, part)
-        noise += self._before_noise[-1] - self._at(self._before_noise, position, part)
+    def slope(self, index: int, position: int) -> float:
+        """Bits of one trial at a candidate that lies in, or closes, the slot `position`."""
+        part = self._part(index, position)
+        fails = self._fails[position] + part * (self._fails[position + 1] - self._fails[position])
+        noise = self._noise[position] + part * (self._noise[position + 1] - self._noise[position])
+        return max(0.0, entropy(fails) - noise)
+
+    def limit(self, index: int, position: int) -> float:
+        """Bits at most, of any number of trials there."""
+        part = self._part(index, position)
+        after = self._mass[position] + part * (self._mass[position + 1] - self._mass[position])
         belief = self._belief
-        fails += belief.throughout * belief.steady.mean
-        noise += belief.throughout * entropy(belief.steady.mean)
-        limit = _spread((after, self._mass[-1] - after, belief.throughout, belief.absent))
-        return max(0.0, entropy(fails) - noise), limit
+        return _spread((after, self._mass[-1] - after, belief.throughout, belief.absent))
 
-    @staticmethod
-    def _at(prefix: Sequence[float], position: int, part: float) -> float:
-        return prefix[position] + part * (prefix[position + 1] - prefix[position])
+    def _part(self, index: int, position: int) -> float:
+        slot = self._belief.slots[position]
+        return min(1.0, max(0.0, (index - slot.low) / slot.width)) if slot.width > 0 else 1.0
 
 
-def _prefix(slots: Sequence[Slot], value: Callable[[Slot], float]) -> list[float]:
-    return [0.0, *accumulate(value(slot) for slot in slots)]
+def _mixed(belief: Posterior, value: Callable[[Evidence], float]) -> list[float]:
+    """Mean of `value` over the hypotheses, for a candidate that follows the first 0, 1, 2, ... slots."""
+    gains = (slot.mass * (value(slot.after) - value(slot.before)) for slot in belief.slots)
+    start = sum(slot.mass * value(slot.before) for slot in belief.slots)
+    return list(accumulate(gains, initial=start + belief.throughout * value(belief.steady)))
 
 
 def entropy(chance: float) -> float:

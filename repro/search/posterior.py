@@ -49,7 +49,7 @@ def _prior(zero: float, one: float) -> RatePrior:
     return RatePrior(zero, one, tuple(BetaPart(rest * part.weight, part.a, part.b) for part in _NOISY))
 
 
-DEFAULT_MODEL = Model(_prior(0.3, 0.02), _prior(0.05, 0.05), _prior(0.0, 0.05))
+DEFAULT_MODEL = Model(_prior(0.25, 0.02), _prior(0.05, 0.02), _prior(0.0, 0.05))
 """What guides the search: that a failure was never there before is likely, and so is a low rate."""
 
 

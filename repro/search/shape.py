@@ -9,6 +9,7 @@ else the answer is the range from where the rate begins to change to where it en
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -20,9 +21,13 @@ from repro.search.posterior import Model, Slot
 Counts = Mapping[int, tuple[int, int]]
 
 _TWO_CHANGES = 0.1
-_SLOPES = 0.2
+_SLOPES = 0.05
 """Prior odds of either account to that of one step."""
-_SLOTS = 48
+_WIDTH = 8
+"""The narrowest slope that is weighed: candidates from its beginning to its end."""
+_SEVERAL = 0.75
+"""From this probability of more than one step on, the search ends with a range."""
+_SLOTS = 32
 """Slots weighed against each other at most, since the cost grows with the square."""
 _SHIFTS = (-3, -2, -1, 0, 1, 2, 3)
 """Eighths of its width by which a slope's middle may lie off the boundary."""
@@ -56,17 +61,18 @@ class Shape:
     @property
     def several(self) -> bool:
         """Not one step for all practical purposes, and the boundary under check is no step of it."""
-        return self.more >= 0.9 and self.named < 0.5
+        return self.more >= _SEVERAL and self.named < 0.5
 
 
 def weigh(slots: Sequence[Slot], counts: Counts, model: Model, suspect: Slot, confidence: float) -> Shape:
     """Weigh one step against the other accounts, for the boundary `suspect` among the posterior's `slots`."""
     places = _places(slots, suspect)
+    if not places:
+        return Shape(0.0, 0.0, 0, 0)
     width = sum(slot.width for slot in slots)
     ones = [_one(slots[j], width, slots[j] is suspect) for j in places]
     others = list(_twos(slots, places, counts, model, suspect))
-    step = next(account.log_weight for account in ones if account.named)
-    others += _slopes(counts, suspect, step, width + 1)
+    others += _slopes(slots, counts, suspect, model)
     return _summary(ones, others, confidence)
 
 
@@ -102,33 +108,32 @@ def _twos(
             yield Account(first.low, last.high, weight, first is suspect or last is suspect)
 
 
-def _slopes(counts: Counts, suspect: Slot, step: float, candidates: int) -> list[Account]:
-    """Slopes between the step's own two rates, by their likelihood against the step's."""
-    rates = (suspect.before.mean, suspect.after.mean)
-    spans = []
-    width = 4
-    while width <= 2 * candidates:
-        middles = {suspect.high + shift * width // 8 for shift in _SHIFTS}
-        spans += [(middle - width // 2, middle - width // 2 + width) for middle in sorted(middles)]
-        width *= 2
-    gains = [sum(_gain(i, count, span, suspect, rates) for i, count in counts.items()) for span in spans]
-    share = log(_SLOPES / max(1, len(spans)))
-    ends = [(max(0, low), min(candidates - 1, high)) for low, high in spans]
-    return [
-        Account(low, high, step + share + gain, False) for (low, high), gain in zip(ends, gains, strict=True)
-    ]
+def _slopes(slots: Sequence[Slot], counts: Counts, suspect: Slot, model: Model) -> Iterator[Account]:
+    """Slopes with their middle near the boundary: each by the trials outside it, then those on it.
+
+    The trials outside give the marginal likelihood of both rates; those on the slope are predicted by a
+    straight line between the rates that the trials outside suggest.
+    """
+    tested = sorted(counts)
+    last = slots[-1].high
+    widths = [_WIDTH * 2**k for k in range(max(1, last.bit_length() - 1))]
+    for width in widths:
+        share = log(_SLOPES / len(widths)) + log(max(0.5, width / 8.0) / last)
+        for middle in sorted({suspect.high + shift * width // 8 for shift in _SHIFTS}):
+            low, high = middle - width // 2, middle - width // 2 + width
+            first, beyond = bisect_right(tested, low), bisect_left(tested, high)
+            before, after = slots[first].before, slots[beyond].after
+            gain = sum(
+                _on_slope(counts[i], (i - low) / width, before.mean, after.mean) for i in tested[first:beyond]
+            )
+            weight = share + before.log_marginal + after.log_marginal + gain
+            yield Account(max(0, low), min(last, high), weight, False)
 
 
-def _gain(
-    index: int, count: tuple[int, int], span: tuple[int, int], suspect: Slot, rates: tuple[float, float]
-) -> float:
-    part = (index - span[0]) / (span[1] - span[0])
-    if (part <= 0.0 and index <= suspect.low) or (part >= 1.0 and index >= suspect.high):
-        return 0.0
-    slope = rates[0] + (rates[1] - rates[0]) * min(1.0, max(0.0, part))
-    step = rates[index >= suspect.high]
-    # A mean is never 0 or 1 unless every Beta component is gone, which no finite number of trials does.
-    return count[0] * log(slope / step) + count[1] * log((1.0 - slope) / (1.0 - step))
+def _on_slope(count: tuple[int, int], part: float, before: float, after: float) -> float:
+    rate = before + (after - before) * part
+    # Never 0 or 1: a mean is neither unless every Beta component is gone, which no number of trials does.
+    return count[0] * log(rate) + count[1] * log(1.0 - rate)
 
 
 def _summary(ones: Sequence[Account], others: Sequence[Account], confidence: float) -> Shape:

@@ -68,9 +68,9 @@ def test_both_neighbours_run_again_before_a_name_is_stated():
     assert verdict.first_bad == 40
     order = [ask.index for ask in asks]
     assert set(order) == {39, 40}
-    assert order.count(39) >= 5
-    assert order.count(40) >= 5
-    assert all(left != right for left, right in pairwise(order[:10]))
+    assert order.count(39) >= 3
+    assert order.count(40) >= 3
+    assert all(left != right for left, right in pairwise(order))
 
 
 def test_prior_trials_that_do_not_replay_are_not_named():
