@@ -88,13 +88,13 @@ class CommitLine:
         commits: oldest first.
         cell: where they run.
         checkout: how to come by their code.
-        revisions: of the subject, by commit, as far as earlier runs know them.
+        earlier: by commit, revision and test's name of the subject, as far as earlier runs know them.
     """
 
     commits: Sequence[Commit]
     cell: Cell
     checkout: Checkout
-    revisions: Mapping[str, str] = field(default_factory=dict)
+    earlier: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     axis: str = "commit"
     _subjects: dict[int, Subject] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -122,10 +122,9 @@ class CommitLine:
                 self._subjects[index] = self.checkout.subject(self.commits[index].id)
         return Target(cell=self.cell, subject=self._subjects[index])
 
-    def revision(self, index: int) -> str | None:
-        """See `Line.revision`."""
-        known = self._subjects.get(index)
-        return known.revision if known else self.revisions.get(self.commits[index].id)
+    def series(self, index: int) -> tuple[str, str] | None:
+        """See `Line.series`."""
+        return self.earlier.get(self.commits[index].id)
 
     def missing(self, index: int) -> str:
         """See `Line.missing`."""

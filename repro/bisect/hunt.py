@@ -35,6 +35,8 @@ def hunt(trail: Trail) -> Answer:
         trail.note("fewer than two candidates can be tested")
         return unchanged(trail, "inconclusive")
     if not ends.reproduce(trail):
+        if trail.evidence.of(trail.other).failed:
+            trail.note(f"{trail.label(trail.other)} fails: turn the question round with --find")
         return unchanged(trail, "inconclusive" if trail.over else "absent", reproduced=False)
     verdict = ends.compare(trail)
     replay = trail.question.replay and not trail.over

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -16,7 +16,7 @@ from repro.bisect.journal import Journal
 from repro.bisect.lines import Line, VersionLine
 from repro.bisect.names import TestNames
 from repro.bisect.question import Question
-from repro.bisect.result import Everywhere, Result
+from repro.bisect.result import Everywhere, Result, to_json
 from repro.bisect.split import Split
 from repro.bisect.trail import Trail
 from repro.bisect.tryout import Tryout
@@ -24,6 +24,9 @@ from repro.engines.base import Say
 from repro.run import Runner, build_threads
 from repro.stacks import stacks
 from repro.subject import Commit, Touched, merged_commits, touched
+
+About = Mapping[str, object]
+"""What a search is about, beside its axis and its test: names its journal."""
 
 BUILDERS = 2
 """Candidates that are prepared at a time: what is asked for now, and what may be asked for next."""
@@ -52,7 +55,7 @@ class Investigation:
     clock: Callable[[], float] = time.monotonic
     _began: float = field(default=0.0)
 
-    def versions(self, line: VersionLine, about: dict[str, object]) -> Result:
+    def versions(self, line: VersionLine, about: About) -> Result:
         """Search the versions of an axis; split the change of a release into its parts.
 
         Raises:
@@ -65,11 +68,11 @@ class Investigation:
             parts = self._split(trail, line, answer)
             if everywhere is not None:
                 answer = replace(answer, seen=trail.evidence.seen(), trials=trail.tryout.trials)
-        return Result(answer=answer, split=parts, everywhere=everywhere, seconds=self.clock() - self._began)
+        result = Result(answer=answer, split=parts, everywhere=everywhere, seconds=self.clock() - self._began)
+        self._journal(line, about).answer(to_json(result))
+        return result
 
-    def commits(
-        self, line: CommitLine, about: dict[str, object], *, old: str, inside_merges: bool = False
-    ) -> Result:
+    def commits(self, line: CommitLine, about: About, *, old: str, inside_merges: bool = False) -> Result:
         """Search the commits of a history; go into merges where that is asked for.
 
         Args:
@@ -90,7 +93,8 @@ class Investigation:
             seconds=self.clock() - self._began,
         )
         if commit is not None and commit.is_merge and inside_merges:
-            return replace(result, inside=self._inside(line, commit, about, old))
+            result = replace(result, inside=self._inside(line, commit, about, old))
+        self._journal(line, about).answer(to_json(result))
         return result
 
     # What is asked next ----------------------------------------------------------------------------------
@@ -125,7 +129,7 @@ class Investigation:
             python_path=subject.python_path,
         )
 
-    def _inside(self, line: CommitLine, merge: Commit, about: dict[str, object], old: str) -> Result | None:
+    def _inside(self, line: CommitLine, merge: Commit, about: About, old: str) -> Result | None:
         """Search what a merge brought in: the first of its lines whose tip differs from where it forked."""
         for commits in merged_commits(line.checkout.repository, merge, old):
             if len(commits) < 2:
@@ -139,10 +143,10 @@ class Investigation:
     # Parts -----------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _trail(self, line: Line, about: dict[str, object]) -> Iterator[Trail]:
-        journal = Journal.open(self.runner.state, {**about, "axis": line.axis, "test": line.test})
+    def _trail(self, line: Line, about: About) -> Iterator[Trail]:
+        journal = self._journal(line, about)
         if isinstance(line, CommitLine):
-            line.revisions = {**journal.revisions, **line.revisions}
+            line.earlier = {**journal.series, **line.earlier}
         with build_threads(BUILDERS) as pool:
             yield Trail(
                 self._tryout(line, pool),
@@ -151,6 +155,9 @@ class Investigation:
                 clock=self.clock,
                 journal=journal,
             )
+
+    def _journal(self, line: Line, about: About) -> Journal:
+        return Journal.open(self.runner.state, {**about, "axis": line.axis, "test": line.test})
 
     def _left(self) -> float | None:
         budget = self.question.budget

@@ -12,12 +12,12 @@ from repro.bisect.lines import Candidate
 from repro.bisect.tryout import Finding
 from repro.trial.records import Outcome
 
-_TRIED_AGAIN = (Outcome.BUILD_FAILED, Outcome.INFRA)
-"""What may have been the machine's fault."""
+_LASTING = (Outcome.TEST_MISSING, Outcome.COMPILE_ERROR, Outcome.FAILED_OTHERWISE, Outcome.SKIPPED)
+"""What will not go away; anything else may have been the machine's fault, or its limits'."""
 
 
 class Journal:
-    """One file below `searches/`: candidates that cannot be tested, revisions that were tried, the answer.
+    """One file below `searches/`: candidates that cannot be tested, subjects that were tried, the answer.
 
     Args:
         path: the file; one that cannot be read is begun anew, since the ledger holds what matters.
@@ -25,7 +25,7 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._data: dict[str, Any] = {"about": {}, "findings": {}, "revisions": {}, "answer": None}
+        self._data: dict[str, Any] = {"about": {}, "findings": {}, "series": {}, "answer": None}
         try:
             held = json.loads(path.read_text(encoding="utf-8"))
             self._data.update({key: held[key] for key in self._data if key in held})
@@ -42,9 +42,9 @@ class Journal:
         return journal
 
     @property
-    def revisions(self) -> dict[str, str]:
-        """The subject's revision of each candidate that was tried, by its name."""
-        return dict(self._data["revisions"])
+    def series(self) -> dict[str, tuple[str, str]]:
+        """The subject's revision and its test's name at each candidate that was tried, by its name."""
+        return {name: (revision, test) for name, (revision, test) in self._data["series"].items()}
 
     def findings(self, candidates: Sequence[Candidate]) -> list[Finding]:
         """Candidates that earlier runs found untestable, for reasons that will not go away."""
@@ -54,7 +54,7 @@ class Journal:
             for name, row in self._data["findings"].items()
             if name in places
         ]
-        return [finding for finding in found if finding.outcome not in _TRIED_AGAIN]
+        return [finding for finding in found if finding.outcome in _LASTING]
 
     def untestable(self, candidate: Candidate, finding: Finding) -> None:
         """Remember a candidate that cannot be tested."""
@@ -62,10 +62,10 @@ class Journal:
         self._data["findings"][candidate.name] = row
         self._write()
 
-    def tried(self, candidate: Candidate, revision: str) -> None:
-        """Remember which revision of the subject a candidate has."""
-        if self._data["revisions"].get(candidate.name) != revision:
-            self._data["revisions"][candidate.name] = revision
+    def tried(self, candidate: Candidate, revision: str, test: str) -> None:
+        """Remember which revision of the subject a candidate has, and how its test is called there."""
+        if self._data["series"].get(candidate.name) != [revision, test]:
+            self._data["series"][candidate.name] = [revision, test]
             self._write()
 
     def answer(self, answer: Mapping[str, Any]) -> None:

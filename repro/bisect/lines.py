@@ -52,8 +52,8 @@ class Line(Protocol):
             UsageError: the code of this candidate cannot be had.
         """
 
-    def revision(self, index: int) -> str | None:
-        """The subject's revision as far as it is known without copying anything, or None."""
+    def series(self, index: int) -> tuple[str, str] | None:
+        """The subject's revision and its test's name, as far as known without copying anything, or None."""
 
     def missing(self, index: int) -> str:
         """Why a candidate has no such test, as far as its files alone tell; "" where it may have it."""
@@ -89,9 +89,9 @@ class VersionLine:
         """See `Line.target`."""
         return Target(cell=self.candidates[index].cell, subject=self.subject)
 
-    def revision(self, index: int) -> str | None:
-        """See `Line.revision`."""
-        return self.subject.revision
+    def series(self, index: int) -> tuple[str, str] | None:
+        """See `Line.series`."""
+        return self.subject.revision, self.subject.test
 
     def missing(self, index: int) -> str:
         """See `Line.missing`: the test was found when the subject was copied."""

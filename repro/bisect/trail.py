@@ -77,7 +77,7 @@ class Trail:
         """Take in what the ledger holds, and what earlier runs found untestable."""
         for index in range(len(self.candidates)):
             self.evidence.add(index, self.tryout.known(index))
-        for finding in self._journal.findings(self.candidates):
+        for finding in () if self.tryout.fresh else self._journal.findings(self.candidates):
             self.evidence.findings[finding.index] = finding
 
     def rate(self, index: int, trials: int) -> Counts | None:
@@ -87,7 +87,8 @@ class Trail:
         except Untestable as untestable:
             self._untestable(untestable.finding)
             return None
-        self._journal.tried(self.candidates[index], self.tryout.line.target(index).subject.revision)
+        subject = self.tryout.ready(index)[0].subject
+        self._journal.tried(self.candidates[index], subject.revision, subject.test)
         self.evidence.add(index, counts)
         total = self.evidence.of(index)
         others = f", {ui.outcomes(total.others)}" if total.others else ""

@@ -97,7 +97,7 @@ class Tryout:
         self.runner, self.line, self.pace = runner, line, Pace()
         self.trials = 0
         self.prepared: set[int] = set()
-        self._gpu, self._pool, self._clock, self._fresh, self._names = gpu, pool, clock, fresh, names
+        self._gpu, self._pool, self._clock, self._names, self.fresh = gpu, pool, clock, names, fresh
         self._coming: dict[int, Future[tuple[Target, Prepared]]] = {}
         self._made: Counter[int] = Counter()
 
@@ -138,10 +138,10 @@ class Tryout:
 
     def known(self, index: int) -> Counts:
         """What the ledger holds of a candidate: trials that cost nothing."""
-        revision = self.line.revision(index)
-        if revision is None or self._fresh:
+        series = self.line.series(index)
+        if series is None or self.fresh:
             return Counts()
-        return _counts(self.runner.ledger.tally(self._series(index, revision, self.line.test, Mode.SEEDS)))
+        return _counts(self.runner.ledger.tally(self._series(index, *series, Mode.SEEDS)))
 
     def rate(self, index: int, trials: int) -> Counts:
         """Run further trials with seeds of the candidate's own; more than asked where they cost nothing.

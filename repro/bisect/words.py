@@ -34,7 +34,7 @@ def _verdict(answer: Answer) -> str:
     if kind == "throughout":
         return f"Nothing changed: it fails throughout, {rate(answer.rate_after)}; {_sure(answer)}."
     if not answer.reproduced:
-        return f"Not reproduced: {_clean(answer.rate_after)}."
+        return f"Not reproduced: {_clean(answer.rate_after)}. More trials: --trials."
     if kind == "absent":
         return f"It fails nowhere: {_clean(answer.rate_after)}."
     if kind == "inconclusive" or answer.low is None or answer.high is None:

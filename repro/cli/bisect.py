@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -170,7 +170,12 @@ def _versions(
     line = version_line(axis, workspace.cells, subject, old=asked.old, new=asked.new)
     for name, why in line.left_out:
         investigation.say(f"left out: {axis} {name}: {why}")
-    return investigation.versions(line, {"subject": subject.revision, "cells": line.candidates[0].cell.id})
+    about = {
+        "subject": subject.revision,
+        "cell": line.candidates[-1].cell.id,
+        "signature": asdict(spec.signature),
+    }
+    return investigation.versions(line, about)
 
 
 def _commits(
@@ -197,8 +202,14 @@ def _commits(
             earlier=asked.test_map,
         )
         line = CommitLine(commits=commits, cell=cell, checkout=checkout)
-        about: dict[str, object] = {"origin": repository.origin, "cell": cell.id, "tests_from": tests_from}
-        about["earlier"] = list(asked.test_map)
+        about = {
+            "origin": repository.origin,
+            "cell": cell.id,
+            "test_file": asked.test_file or spec.test_file,
+            "signature": asdict(spec.signature),
+            "tests_from": tests_from,
+            "earlier": list(asked.test_map),
+        }
         found[name] = investigation.commits(line, about, old=commits[0].id, inside_merges=asked.all_parents)
     return found
 

@@ -126,7 +126,7 @@ def _check(
         commits=commits_between(repository, commit, commit),
         cell=newest_released(workspace.cells),
         checkout=checkout,
-        revisions={commit: checkout.subject(commit).revision},
+        earlier={commit: (checkout.subject(commit).revision, spec.test)},
     )
     gpus = workspace.gpus()
     with only_run(workspace.state), open_runner(workspace, ui.say) as runner, build_threads(1) as pool:

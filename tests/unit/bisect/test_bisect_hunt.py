@@ -1,5 +1,7 @@
 """Searches whose answer is known: a step, none, a fix, candidates that cannot be tested, a budget."""
 
+import json
+
 import pytest
 from planted import chance, noisy, step
 
@@ -206,3 +208,17 @@ def test_candidates_have_seeds_of_their_own(plant):
         assert len(mine) == len(set(mine))
     pairs = [(a, b) for a in seeds for b in seeds if a < b]
     assert not any(set(seeds[a]) & set(seeds[b]) for a, b in pairs)
+
+
+def test_the_answer_is_kept_for_reports(plant):
+    search = plant(step(11, 0.0, 0.4))
+    told = to_json(search.run())
+    kept = [json.loads(path.read_text()) for path in (search.home / "searches").glob("*.json")]
+    assert [each["answer"] for each in kept] == [json.loads(json.dumps(told))]
+    assert kept[0]["about"] == {"planted": True, "axis": "triton", "test": "test_it"}
+
+
+def test_an_end_that_fails_where_it_should_not(plant):
+    result = plant(noisy(8, 0.5, 0.0)).run(trials=40)
+    assert not result.answer.reproduced
+    assert "turn the question round with --find" in text(result)
