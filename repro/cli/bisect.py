@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import click
@@ -26,8 +25,8 @@ from repro.bisect import (
     version_line,
 )
 from repro.cells import newest_released
-from repro.cli.options import DURATION, engine_options, json_option, matrix_options, subject_options
-from repro.cli.workspace import Workspace, only_run, open_runner, open_workspace
+from repro.cli.options import DURATION, Place, json_option, subject_options, workspace_options
+from repro.cli.workspace import Workspace, only_run, open_runner
 from repro.config import SubjectSpec
 from repro.engines import describe
 from repro.errors import ExitCode, UsageError
@@ -99,17 +98,11 @@ class Asked:
     help="A name that the test had earlier, or FILE.py::NAME; `*` and `?` match; repeatable.",
 )
 @click.option("--fresh", is_flag=True, help="Leave earlier trials out of account.")
-@matrix_options
-@engine_options
+@workspace_options
 @subject_options
 @json_option
 def bisect(
-    matrix_file: Path,
-    profile: str | None,
-    only: tuple[str, ...],
-    state: Path,
-    engine: str,
-    gpu: str,
+    place: Place,
     as_json: bool,
     **options: Any,
 ) -> int:
@@ -121,7 +114,7 @@ def bisect(
     repro bisect --repo . --old v1.0 --new main                along commits
     """
     asked = Asked(**options)
-    workspace = open_workspace(matrix_file, profile=profile, only=only, state=state, engine=engine, gpu=gpu)
+    workspace = place.open()
     workspace.check_gpu()
     results = _search(workspace, asked)
     if as_json:

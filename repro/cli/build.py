@@ -2,45 +2,31 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from repro import ui
 from repro.cells import Cell
-from repro.cli.options import engine_options, matrix_options, subject_options
-from repro.cli.workspace import only_run, open_workspace
+from repro.cli.options import Place, subject_options, workspace_options
+from repro.cli.workspace import make_runner, only_run
 from repro.errors import BuildError, ExitCode
 from repro.matrix import BUILDERS
-from repro.run import Runner, Target, build_threads
+from repro.run import Target, build_threads
 
 
 @click.command()
-@matrix_options
-@engine_options
+@workspace_options
 @subject_options
 def build(
-    matrix_file: Path,
-    profile: str | None,
-    only: tuple[str, ...],
-    state: Path,
-    engine: str,
-    gpu: str,
+    place: Place,
     subject: str | None,
     test: str | None,
     test_file: str | None,
 ) -> int:
     """Build the images or environments of the cells, and run nothing."""
-    workspace = open_workspace(matrix_file, profile=profile, only=only, state=state, engine=engine, gpu=gpu)
+    workspace = place.open()
     tested = workspace.subject(subject, test, test_file)
     with only_run(workspace.state), workspace.ledger() as ledger:
-        runner = Runner(
-            engine=workspace.engine(),
-            ledger=ledger,
-            state=workspace.state,
-            limits=workspace.limits,
-            say=ui.say,
-        )
+        runner = make_runner(workspace, ledger, ui.say)
 
         def make(cell: Cell) -> tuple[str, str]:
             try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import click
@@ -14,8 +13,8 @@ from repro.bisect import Checkout, CommitLine
 from repro.bisect.check import Answer, Rates, check
 from repro.bisect.tryout import Tryout, Untestable
 from repro.cells import newest_released
-from repro.cli.options import engine_options, matrix_options
-from repro.cli.workspace import Workspace, only_run, open_runner, open_workspace
+from repro.cli.options import Place, workspace_options
+from repro.cli.workspace import Workspace, only_run, open_runner
 from repro.errors import ReproError
 from repro.run import build_threads
 from repro.subject import commits_between, open_repository, override, resolve_revision
@@ -68,15 +67,9 @@ class _Aborting(click.Command):
     show_default=True,
     help="At most; a commit that is still unclear then is skipped.",
 )
-@matrix_options
-@engine_options
+@workspace_options
 def check_commit(
-    matrix_file: Path,
-    profile: str | None,
-    only: tuple[str, ...],
-    state: Path,
-    engine: str,
-    gpu: str,
+    place: Place,
     **options: Any,
 ) -> int:
     """Say by exit code whether a commit is good (0) or bad (1); 125 skips it, 128 ends the bisection.
@@ -86,9 +79,7 @@ def check_commit(
     git bisect run repro check-commit --rate 0.08
     """  # fmt: skip
     try:
-        workspace = open_workspace(
-            matrix_file, profile=profile, only=only, state=state, engine=engine, gpu=gpu
-        )
+        workspace = place.open()
         workspace.check_gpu()
         return _check(workspace, **options)
     except Untestable as untestable:

@@ -4,40 +4,33 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from pathlib import Path
 
 import click
 
 from repro import ui
 from repro.cells import Cell
-from repro.cli.options import engine_options, json_option, matrix_options
-from repro.cli.workspace import Workspace, open_workspace
+from repro.cli.options import Place, json_option, workspace_options
+from repro.cli.workspace import Workspace
 from repro.doctor import checks
 from repro.engines.base import Check, CheckState
 from repro.errors import ExitCode, NotReadyError
 
 
 @click.command()
-@matrix_options
-@engine_options
+@workspace_options
 @json_option
 def doctor(
-    matrix_file: Path,
-    profile: str | None,
-    only: tuple[str, ...],
-    state: Path,
-    engine: str,
-    gpu: str,
+    place: Place,
     as_json: bool,
 ) -> int:
     """Check this machine: engine, GPU, disk, network, compilers; each with evidence and the fix.
 
     Exits with 3 when something blocks the cells of the matrix.
     """
-    workspace = open_workspace(matrix_file, profile=profile, only=only, state=state, engine=engine, gpu=gpu)
+    workspace = place.open()
     present = _present(workspace)
     found = checks(
-        state=workspace.state, engine=engine, gpu=workspace.gpu, cells=workspace.cells, present=present
+        state=workspace.state, engine=place.engine, gpu=workspace.gpu, cells=workspace.cells, present=present
     )
     blocked = [check for check in found if check.state is CheckState.FAIL]
     if as_json:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from itertools import islice
-from pathlib import Path
 
 import click
 
 from repro import ui
 from repro.board import COLUMNS, Board, open_board, row
-from repro.cli.options import engine_options, json_option, matrix_options, subject_options, trial_options
-from repro.cli.workspace import Workspace, make_runner, only_run, open_workspace
+from repro.cli.options import Place, json_option, subject_options, trial_options, workspace_options
+from repro.cli.workspace import Workspace, make_runner, only_run
 from repro.engines import describe
 from repro.errors import ExitCode
 from repro.matrix import CellResult, Goal, MatrixRun, Phase
@@ -23,18 +22,12 @@ from repro.trial.records import Mode, Outcome
 
 
 @click.command()
-@matrix_options
-@engine_options
+@workspace_options
 @subject_options
 @trial_options
 @json_option
 def matrix(
-    matrix_file: Path,
-    profile: str | None,
-    only: tuple[str, ...],
-    state: Path,
-    engine: str,
-    gpu: str,
+    place: Place,
     subject: str | None,
     test: str | None,
     test_file: str | None,
@@ -50,7 +43,7 @@ def matrix(
 
     Goes on where an earlier run stopped. One broken cell never stops the others.
     """
-    workspace = open_workspace(matrix_file, profile=profile, only=only, state=state, engine=engine, gpu=gpu)
+    workspace = place.open()
     workspace.check_gpu()
     tested = workspace.subject(subject, test, test_file)
     goal = _goal(workspace, trials, half_width, Mode(mode), first_seed)

@@ -2,15 +2,59 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from repro.engines.base import GpuMode
 from repro.trial.records import Mode
+
+if TYPE_CHECKING:
+    from repro.cli.workspace import Workspace
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """What the options that open a workspace say, unopened.
+
+    Args:
+        matrix_file: the matrix to read.
+        profile: one of its profiles, or None for the one that fits the machine.
+        only: globs of cell ids.
+        state: folder for ledger and evidence.
+        engine: where cells run.
+        gpu: how a GPU gets into a container.
+    """
+
+    matrix_file: Path
+    profile: str | None
+    only: tuple[str, ...]
+    state: Path
+    engine: str
+    gpu: str
+
+    def open(self) -> Workspace:
+        """Read the matrix and choose its cells.
+
+        Raises:
+            UsageError: mistakes in matrix.yaml, an unknown profile, a glob that matches nothing.
+        """
+        from repro.cli.workspace import open_workspace
+
+        return open_workspace(
+            self.matrix_file,
+            profile=self.profile,
+            only=self.only,
+            state=self.state,
+            engine=self.engine,
+            gpu=self.gpu,
+        )
+
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
@@ -47,6 +91,28 @@ engine_options = _together(
         show_default=True, help="How a GPU gets into a container.",
     ),
 )  # fmt: skip
+
+
+def workspace_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of the matrix and of the engine, handed on as one `Place`."""
+
+    @functools.wraps(function)
+    def gathered(
+        matrix_file: Path,
+        profile: str | None,
+        only: tuple[str, ...],
+        state: Path,
+        engine: str,
+        gpu: str,
+        **options: Any,
+    ) -> Any:
+        place = Place(
+            matrix_file=matrix_file, profile=profile, only=only, state=state, engine=engine, gpu=gpu
+        )
+        return function(place, **options)
+
+    return matrix_options(engine_options(gathered))
+
 
 subject_options = _together(
     click.option("--subject", metavar="PATH_OR_URL[@REV]", help="Code under test, instead of the matrix's."),

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import click
 
 from repro import ui
-from repro.cli.options import engine_options, json_option, matrix_options, subject_options, trial_options
-from repro.cli.workspace import Workspace, open_workspace
+from repro.cli.options import Place, json_option, subject_options, trial_options, workspace_options
+from repro.cli.workspace import Workspace
 from repro.engines.glance import glance
 from repro.plan import Plan, Row
 from repro.plan import plan as lay_out
@@ -18,18 +17,12 @@ from repro.trial.records import Mode
 
 
 @click.command()
-@matrix_options
-@engine_options
+@workspace_options
 @subject_options
 @trial_options
 @json_option
 def plan(
-    matrix_file: Path,
-    profile: str | None,
-    only: tuple[str, ...],
-    state: Path,
-    engine: str,
-    gpu: str,
+    place: Place,
     subject: str | None,
     test: str | None,
     test_file: str | None,
@@ -39,7 +32,7 @@ def plan(
     **_: object,
 ) -> None:
     """Show the cells, what is left out and why, and how long a run would take."""
-    workspace = open_workspace(matrix_file, profile=profile, only=only, state=state, engine=engine, gpu=gpu)
+    workspace = place.open()
     tested = workspace.subject(subject, test, test_file)
     drawn = _lay_out(workspace, tested, trials or workspace.profile.trials.count, Mode(mode))
     if as_json:
