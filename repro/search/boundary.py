@@ -49,10 +49,10 @@ class Boundary:
 
         A ratio of two predictions of fresh trials is a martingale where the one below is true, so it ever
         reaches x with a chance of 1 / x at most (Ville). On a slope the search goes from pair to pair until
-        one looks like a step, so each pair must show more than the one before: the k-th 2 k^3. The first
+        one looks like a step, so each pair must show more than the one before: the k-th k^4. The first
         pairs lean on `shape`, which weighs all trials; this bounds how long a walk can go on being lucky.
         """
-        return log(2.0 * self.rank**3)
+        return 4.0 * log(self.rank)
 
     def support(self, counts: Counts, model: Model) -> Support:
         """How well the fresh trials bear the boundary out, by predictions learnt from all other trials."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import insort
 from dataclasses import dataclass
-from math import log
 
 from repro.search.boundary import Boundary
 from repro.search.policy import Question, choose, nearest
@@ -12,12 +11,10 @@ from repro.search.posterior import DEFAULT_MODEL, Model, Posterior, Slot, poster
 from repro.search.shape import Shape, weigh
 from repro.search.verdict import Verdict, Weighed, judge
 
-_NOMINATE = 0.6
+_NOMINATE = 0.8
 """A boundary is checked from this probability on; the check's own trials bring the rest."""
 _FRESH = 3
 """Fresh trials of either side, at least: one stray outcome is no confirmation."""
-_SUPPORT = log(2.0)
-"""Either side's fresh trials must be this many times likelier on their own side than across the boundary."""
 _NO_CHANGE = 0.7
 """From this probability of no change on, the ends are tried: nothing else can settle it."""
 _WORTHLESS = 1e-9
@@ -189,7 +186,7 @@ class ChangePointSearch:
         support = boundary.support(self._counts, self._model)
         done = [(boundary.trials(index), index) for index in (boundary.low, boundary.high)]
         pairs = zip(done, (support.low, support.high), strict=True)
-        lacking = [side for side, ratio in pairs if side[0] < _FRESH or ratio < _SUPPORT]
+        lacking = [side for side, ratio in pairs if side[0] < _FRESH or ratio < 0.0]
         # Sides take turns, so that a machine that drifts cannot look like a change; one alone may run ahead
         # a while, but what is lacking may be how little is known of the other.
         side = min(lacking or done)
@@ -203,7 +200,7 @@ class ChangePointSearch:
             return False
         support = boundary.support(self._counts, self._model)
         enough = min(boundary.trials(index) for index in (boundary.low, boundary.high)) >= _FRESH
-        sides = enough and min(support.low, support.high) >= _SUPPORT
+        sides = enough and min(support.low, support.high) >= 0.0
         return sides and support.contrast >= boundary.needed_contrast()
 
     def _shape(self) -> Shape:
