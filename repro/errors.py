@@ -56,3 +56,9 @@ class BuildError(ReproError):
     """A cell's image or environment could not be made."""
 
     exit_code = ExitCode.BUILD_FAILED
+
+
+class NotReproducedError(ReproError):
+    """The failure that is asked about was not seen."""
+
+    exit_code = ExitCode.NOT_REPRODUCED

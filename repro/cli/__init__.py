@@ -21,6 +21,7 @@ COMMANDS = {
     "build": "Build the images or environments of the cells, and run nothing.",
     "matrix": "Run the target test over many seeds in every cell; end with a table of failure rates.",
     "bisect": "Find since which version, or since which commit, it fails, with a stated confidence.",
+    "replay": "Run failing inputs again, bit for bit: is the failure a function of them, and where?",
     "check-commit": "Say by exit code whether a commit is good or bad: a step of `git bisect run`.",
     "status": "Show what the ledger holds, and what a run left behind.",
 }

@@ -1,0 +1,107 @@
+"""`repro replay`: failing inputs, run again."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import click
+
+from repro import ui
+from repro.cells import Cell
+from repro.cli.options import Place, json_option, subject_options, workspace_options
+from repro.cli.workspace import Workspace, only_run, open_runner
+from repro.errors import NotReproducedError
+from repro.replaying import Replayed, Replaying, to_json
+from repro.run import build_threads
+from repro.store import Ledger
+from repro.subject import Subject
+from repro.trial.records import Mode
+
+COLUMNS = ("cell", "seed>", "one process>", "fresh processes>", "sets of elements>")
+
+
+@click.command()
+@click.option("--seed", "seeds", type=int, multiple=True, help="Whose failing inputs; repeatable.")
+@click.option(
+    "--times",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    help="Runs of each input in one process.",
+)
+@click.option(
+    "--fresh",
+    type=click.IntRange(min=0),
+    default=2,
+    show_default=True,
+    help="Further runs of each input, in a process each.",
+)
+@workspace_options
+@subject_options
+@json_option
+def replay(
+    place: Place,
+    seeds: tuple[int, ...],
+    times: int,
+    fresh: int,
+    subject: str | None,
+    test: str | None,
+    test_file: str | None,
+    as_json: bool,
+) -> None:
+    """Run failing inputs again, bit for bit: is the failure a function of them, and in which cells?"""
+    workspace = place.open()
+    workspace.check_gpu()
+    tested = workspace.subject(subject, test, test_file)
+    gpus = workspace.gpus()
+    with only_run(workspace.state), open_runner(workspace, ui.say) as runner, build_threads(2) as pool:
+        source = _source(workspace, runner.ledger, tested)
+        replaying = Replaying(
+            runner=runner,
+            subject=tested,
+            gpu=gpus[0] if gpus else None,
+            times=times,
+            fresh=fresh,
+            clock=time.monotonic,
+        )
+        found = replaying.run(workspace.cells, source, seeds, pool)
+    if as_json:
+        click.echo(json.dumps(to_json(found), indent=2))
+    else:
+        _print(found)
+
+
+def _source(workspace: Workspace, ledger: Ledger, subject: Subject) -> Cell:
+    """The cell with the most failures.
+
+    Raises:
+        NotReproducedError: none has any.
+    """
+    tallies = ledger.tallies(revision=subject.revision, test=subject.test, mode=Mode.SEEDS)
+    failed = {tally.series.cell: tally.failed for tally in tallies if tally.failed}
+    known = [cell for cell in workspace.cells if cell.id in failed]
+    if not known:
+        raise NotReproducedError(
+            f"the ledger has no failure of {subject.test} in these cells",
+            why="inputs are kept of trials that fail",
+            next_step="repro matrix, and then this again",
+        )
+    return max(known, key=lambda cell: failed[cell.id])
+
+
+def _print(found: Replayed) -> None:
+    rows = [
+        (
+            ui.cell_name(row.cell) + (" (from here)" if row.own else ""),
+            str(row.seed),
+            f"{row.same[0]}/{row.same[1]}",
+            f"{row.fresh[0]}/{row.fresh[1]}",
+            str(len(row.places)) if row.failed else "-",
+        )
+        for row in found.rows
+    ]
+    ui.print_table(COLUMNS, rows, title="failed/run of each failing input")
+    for cell, why in found.broken:
+        click.echo(f"{cell.id}: cannot be replayed here: {why}")
+    click.echo(found.said)
