@@ -32,6 +32,31 @@ class Target:
 
 
 @dataclass(frozen=True)
+class ProbeRequest:
+    """How much a probe writes and measures.
+
+    Args:
+        steps: steps written one by one; after that every tenth, and every one with a first NaN.
+        bytes: size of the file at which steps are no longer written.
+        precision: whether each operation is done in float64, too.
+        derivatives: whether compared gradients are held against differences.
+        elements: failing elements of a comparison that are looked at, at most.
+        controls: passing elements of the same tensor, at most.
+        differentiated: failing elements of a comparison whose derivative is measured, at most.
+        seconds: time for the differences, over which no further element is begun.
+    """
+
+    steps: int = 2000
+    bytes: int = 64 * 2**20
+    precision: bool = True
+    derivatives: bool = True
+    elements: int = 20
+    controls: int = 5
+    differentiated: int = 20
+    seconds: float = 120.0
+
+
+@dataclass(frozen=True)
 class Request:
     """One block: a test, its seeds, and where results go.
 
@@ -51,6 +76,7 @@ class Request:
             without one is run as it is.
         list_only: collect, write the ids that match, run nothing.
         python_path: folders put in front of `sys.path`.
+        probe: look into each trial, and write `probe.jsonl`; None to run trials as they are.
     """
 
     root: Path
@@ -67,6 +93,7 @@ class Request:
     replay: Mapping[int, Path] = field(default_factory=dict)
     list_only: bool = False
     python_path: Tuple[str, ...] = ()
+    probe: Optional[ProbeRequest] = None
 
 
 def read_request(path: Path) -> Request:
@@ -109,6 +136,7 @@ def parse_request(raw: Mapping[str, Any]) -> Request:
             replay=_replay(raw),
             list_only=raw.get("expand") == "list",
             python_path=tuple(str(folder) for folder in raw.get("python_path") or ()),
+            probe=_probe(raw.get("probe")),
         )
     except (TypeError, ValueError) as error:
         raise BadRequest(str(error)) from error
@@ -127,6 +155,16 @@ def _replay(raw: Mapping[str, Any]) -> Mapping[int, Path]:
         raise BadRequest("replay must name a file for each seed")
     folder = Path(str(raw.get("inputs") or "."))
     return {int(seed): folder / str(name) for seed, name in files.items()}
+
+
+def _probe(raw: Any) -> Optional[ProbeRequest]:
+    """The probe's options; those that this version does not know are ignored."""
+    if raw is None:
+        return None
+    if not isinstance(raw, dict):
+        raise BadRequest("probe must be an object with its options")
+    usual = vars(ProbeRequest())
+    return ProbeRequest(**{name: type(usual[name])(raw[name]) for name in usual if name in raw})
 
 
 def _integers(raw: Mapping[str, Any], name: str) -> List[int]:
