@@ -37,6 +37,7 @@ FURTHER_TRIES = 2
 KEPT_INPUTS = 4
 """Failing trials of a cell whose random inputs are kept: they may take tens of megabytes each."""
 
+_BLOCKS = "blocks"
 POLL_SECONDS = 0.05
 INGEST_SECONDS = 0.5
 
@@ -61,6 +62,11 @@ class Order:
         keep_inputs: failing trials whose random inputs are kept as bits, at most.
         env: environment variables on top of the cell's own.
         replay: with `Mode.REPLAY`, the file of kept inputs of each seed that has one; all in one folder.
+        aside: folder of the state that takes the records in place of `blocks/`: such trials never reach the
+            ledger, and so enter no rate.
+        once: run one process alone, however many trials it leaves undone.
+        cache: folder of the kernel caches, in place of the cell's own.
+        extra: further fields of the request.
     """
 
     seeds: Sequence[int]
@@ -70,6 +76,10 @@ class Order:
     keep_inputs: int = KEPT_INPUTS
     env: tuple[tuple[str, str], ...] = ()
     replay: Mapping[int, Path] = field(default_factory=dict)
+    aside: str = ""
+    once: bool = False
+    cache: Path | None = None
+    extra: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,12 +91,14 @@ class Ran:
         gave_up: why it stopped before its last one, or "".
         infra: whether what stopped it was the engine, the disk or the GPU, and not the test.
         busy: seconds between the first trial's beginning and the last one's end, over all processes.
+        folders: of the blocks, in the order in which they ran.
     """
 
     ended: int
     gave_up: str = ""
     infra: bool = False
     busy: float = 0.0
+    folders: tuple[Path, ...] = ()
 
 
 class Interrupted(KeyboardInterrupt):
@@ -152,17 +164,21 @@ class Runner:
             NotReadyError: the engine or the GPU is not there.
         """
         pending, ended, deaths, troubles, busy = list(order.seeds), 0, 0, 0, 0.0
+        folders: list[Path] = []
         while pending:
-            block = self._block(target, prepared, _part(order, pending, ended), heard)
+            folders.append(self._new_folder(order.aside or _BLOCKS))
+            block = self._block(target, prepared, _part(order, pending, ended), folders[-1], heard)
             ended, pending, busy = ended + block.ended, pending[block.ended :], busy + block.busy
             deaths = deaths + 1 if block.died and block.ended <= 1 else 0
             troubles = (0 if block.ended else troubles) + bool(block.infra)
-            if reason := _why_give_up(block, 0 if order.mode is Mode.FRESH else deaths, troubles):
-                return Ran(ended=ended, gave_up=reason, infra=bool(block.infra), busy=busy)
+            reason = _why_give_up(block, 0 if order.mode is Mode.FRESH else deaths, troubles)
+            if reason or order.once:
+                why = reason or block.infra or block.died
+                return Ran(ended=ended, gave_up=why, infra=bool(block.infra), busy=busy, folders=(*folders,))
             if block.infra:
                 self.say(f"{target.cell.id}: {block.infra}; trying again")
                 self._rest()
-        return Ran(ended=ended, busy=busy)
+        return Ran(ended=ended, busy=busy, folders=(*folders,))
 
     def list_tests(self, target: Target, prepared: Prepared, pattern: str) -> list[str]:
         """The ids inside the test file that a name or a glob means, in a process of their own.
@@ -186,15 +202,16 @@ class Runner:
 
     # One block -----------------------------------------------------------------------------------------
 
-    def _block(self, target: Target, prepared: Prepared, order: Order, heard: Callable[[], None]) -> Settled:
+    def _block(
+        self, target: Target, prepared: Prepared, order: Order, folder: Path, heard: Callable[[], None]
+    ) -> Settled:
         if self.stop.is_set():
             raise Interrupted
-        folder = self._new_folder()
         job = self._job(folder, target, prepared, order)
         with self.engine.start(prepared, job) as running:
             exit_, timed_out = self._watch(running, folder, heard)
         block = settle(folder / "records.jsonl", exit_, timed_out)
-        self.ledger.ingest(folder)
+        self._take_in(folder)
         heard()
         return block
 
@@ -206,11 +223,11 @@ class Runner:
         while (exit_ := running.poll()) is None:
             if self.stop.wait(POLL_SECONDS):
                 running.kill()
-                self.ledger.ingest(folder)
+                self._take_in(folder)
                 raise Interrupted
             if pulse.beats() and self.clock() - told > INGEST_SECONDS:
                 told = self.clock()
-                self.ledger.ingest(folder)
+                self._take_in(folder)
                 heard()
             if pulse.silent > pulse.limit:
                 running.kill()
@@ -221,15 +238,19 @@ class Runner:
         if self.stop.wait(self.pause):
             raise Interrupted
 
-    def _new_folder(self) -> Path:
+    def _take_in(self, folder: Path) -> None:
+        if folder.parent.name == _BLOCKS:
+            self.ledger.ingest(folder)
+
+    def _new_folder(self, name: str = _BLOCKS) -> Path:
         stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
-        folder = self.state / "blocks" / f"{stamp}-{os.urandom(4).hex()}"
+        folder = self.state / name / f"{stamp}-{os.urandom(4).hex()}"
         folder.mkdir(parents=True)
         return folder
 
     def _job(self, folder: Path, target: Target, prepared: Prepared, order: Order) -> Job:
         cell, subject = target.cell, target.subject
-        cache = self.state / "cache" / prepared.digest[:12] / subject.revision[:24]
+        cache = order.cache or self.state / "cache" / prepared.digest[:12] / subject.revision[:24]
         cache.mkdir(parents=True, exist_ok=True)
         return Job(
             name=f"repro-{folder.name}",
@@ -260,6 +281,7 @@ class Runner:
                 "keep_inputs": order.keep_inputs,
                 "replay": {str(seed): path.name for seed, path in order.replay.items()},
                 "signature": asdict(subject.signature),
+                **order.extra,
             },
         )
 
