@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from .backward import Gradients
 from .checks import Shapes
-from .launch import Options, launch_backward, launch_forward
+from .launch import launch_backward, launch_forward
 from .reference import reference_multiscale_deformable_attention
+from .sizes import Options
 
 
 class DeformableAttention(torch.autograd.Function):
-    """Forward by the forward kernel, backward by `DeformableAttentionGradient`."""
+    """Forward by the forward kernel, backward by the backward kernels, twice by the formula in torch."""
 
     @staticmethod
     def forward(
@@ -30,14 +31,15 @@ class DeformableAttention(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         img, points, weights = ctx.saved_tensors
         needs = (ctx.needs_input_grad[0], ctx.needs_input_grad[2], ctx.needs_input_grad[3])
-        grad_img, grad_points, grad_weights = DeformableAttentionGradient.apply(  # type: ignore[no-untyped-call]
+        call = DeformableAttentionGradient.apply if torch.is_grad_enabled() else gradients
+        grad_img, grad_points, grad_weights = call(
             img, ctx.img_shapes, points, weights, grads[0], ctx.options, needs
         )
         return grad_img, None, grad_points, grad_weights, None
 
 
 class DeformableAttentionGradient(torch.autograd.Function):
-    """The backward kernel; its own backward differentiates the formula written in torch."""
+    """The backward kernels; their own backward differentiates the formula written in torch."""
 
     @staticmethod
     def forward(
@@ -49,47 +51,58 @@ class DeformableAttentionGradient(torch.autograd.Function):
         grad_out: Tensor,
         options: Options,
         needs: tuple[bool, bool, bool],
-    ) -> tuple[Tensor | None, ...]:
-        if needs[0]:
-            _alert_order_dependent_sums()
+    ) -> Gradients:
         ctx.save_for_backward(img, points, weights, grad_out)
         ctx.img_shapes = img_shapes
         ctx.options = options
-        return launch_backward(img, img_shapes, points, weights, grad_out, options, needs)
+        return gradients(img, img_shapes, points, weights, grad_out, options, needs)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
-        inputs = [tensor.detach().requires_grad_() for tensor in ctx.saved_tensors]
-        img, points, weights, grad_out = inputs
-        border, align_corners, aten = ctx.options
-        with torch.enable_grad():
-            out = reference_multiscale_deformable_attention(
-                img,
-                ctx.img_shapes,
-                points,
-                weights,
-                "border" if border else "zeros",
-                align_corners,
-                arithmetic="aten" if aten else "direct",
-            )
-            first = torch.autograd.grad(out, inputs[:3], grad_out, create_graph=True)
-        pairs = [(gradient, seed) for gradient, seed in zip(first, grads, strict=True) if seed is not None]
-        second = torch.autograd.grad(
-            [gradient for gradient, _ in pairs], inputs, [seed for _, seed in pairs], allow_unused=True
-        )
+        second = second_gradients(ctx.saved_tensors, ctx.img_shapes, ctx.options, grads)
         return second[0], None, second[1], second[2], second[3], None, None
 
 
-def _alert_order_dependent_sums() -> None:
-    """Do as torch's own operators do under `torch.use_deterministic_algorithms`."""
-    if not torch.are_deterministic_algorithms_enabled():
-        return
-    message = (
-        "the gradient of img is summed by atomic additions, whose order, and with it the rounding, changes "
-        "from run to run: under torch.use_deterministic_algorithms call "
-        "reference_multiscale_deformable_attention"
+def gradients(
+    img: Tensor,
+    img_shapes: Shapes,
+    points: Tensor,
+    weights: Tensor,
+    grad_out: Tensor,
+    options: Options,
+    needs: tuple[bool, bool, bool],
+) -> Gradients:
+    """Gradients by the kernels; as in torch's own, `use_deterministic_algorithms` counts when they run."""
+    if torch.are_deterministic_algorithms_enabled():
+        options = options._replace(deterministic=True)
+    return launch_backward(img, img_shapes, points, weights, grad_out, options, needs)
+
+
+def second_gradients(
+    saved: tuple[Tensor, ...], img_shapes: Shapes, options: Options, seeds: tuple[Tensor | None, ...]
+) -> tuple[Tensor | None, ...]:
+    """Gradients of the gradients.
+
+    Args:
+        saved: img, points, weights and the gradient of the output.
+        img_shapes: as in `multiscale_deformable_attention`.
+        options: as given to the forward pass.
+        seeds: gradients of the gradients of img, points and weights.
+
+    Returns:
+        Gradients of the four saved tensors, None where one has no part in it.
+    """
+    inputs = [tensor.detach().requires_grad_() for tensor in saved]
+    img, points, weights, grad_out = inputs
+    padding_mode = "border" if options.border else "zeros"
+    arithmetic = "aten" if options.aten else "direct"
+    with torch.enable_grad():
+        out = reference_multiscale_deformable_attention(
+            img, img_shapes, points, weights, padding_mode, options.align_corners, arithmetic=arithmetic
+        )
+        first = torch.autograd.grad(out, inputs[:3], grad_out, create_graph=True)
+    pairs = [(gradient, seed) for gradient, seed in zip(first, seeds, strict=True) if seed is not None]
+    return torch.autograd.grad(
+        [gradient for gradient, _ in pairs], inputs, [seed for _, seed in pairs], allow_unused=True
     )
-    if not torch.is_deterministic_algorithms_warn_only_enabled():
-        raise RuntimeError(message)
-    warnings.warn(message, stacklevel=2)

@@ -20,10 +20,13 @@ def check_arguments(
     attention_weights: Tensor,
     padding_mode: str,
     arithmetic: str = "direct",
+    *,
+    values: bool = True,
 ) -> None:
     """Raise ValueError or TypeError, naming the argument, what it is and what it should be.
 
-    Nothing here waits for a GPU: the values of `img_shapes` are looked at only where they lie on the host.
+    Nothing here waits for a GPU: the values of `img_shapes` are looked at only where they lie on the host,
+    and only if `values`: while a call is traced, a tensor has none.
     """
     _check_choice("padding_mode", padding_mode, PADDING_MODES)
     _check_choice("arithmetic", arithmetic, ARITHMETICS)
@@ -32,7 +35,7 @@ def check_arguments(
     for name, tensor in (("sampling_points", sampling_points), ("attention_weights", attention_weights)):
         if tensor.device != img.device:
             raise ValueError(f"{name} is on {tensor.device}, img on {img.device}: they must share a device")
-    _check_levels(img, img_shapes, sampling_points.shape[3])
+    _check_levels(img, img_shapes, sampling_points.shape[3], values)
 
 
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
@@ -70,7 +73,7 @@ def _check_dtypes(img: Tensor, sampling_points: Tensor, attention_weights: Tenso
             raise TypeError(f"{name} must be {wanted} beside an img of {img.dtype}, not {tensor.dtype}")
 
 
-def _check_levels(img: Tensor, img_shapes: Shapes, levels: int) -> None:
+def _check_levels(img: Tensor, img_shapes: Shapes, levels: int, values: bool) -> None:
     if isinstance(img_shapes, Tensor):
         if img_shapes.dim() != 2 or img_shapes.shape[1] != 2:
             raise ValueError(
@@ -82,7 +85,7 @@ def _check_levels(img: Tensor, img_shapes: Shapes, levels: int) -> None:
             raise ValueError(f"img_shapes is on {img_shapes.device}, img on {img.device}")
     if len(img_shapes) != levels:
         raise ValueError(f"img_shapes has {len(img_shapes)} levels, sampling_points has {levels}")
-    if isinstance(img_shapes, Tensor) and img_shapes.device.type != "cpu":
+    if isinstance(img_shapes, Tensor) and (img_shapes.device.type != "cpu" or not values):
         return
     sizes = level_sizes(img_shapes)
     if any(height < 1 or width < 1 for height, width in sizes):

@@ -2,10 +2,13 @@
 
 import os
 
+import torch
 from torch import Tensor
 
 from .checks import Shapes, check_arguments
 from .native import native_multiscale_deformable_attention
+from .operators import call_operator, is_traced
+from .sizes import Options
 
 
 def multiscale_deformable_attention(
@@ -57,6 +60,7 @@ def triton_multiscale_deformable_attention(
     align_corners: bool,
     *,
     arithmetic: str = "direct",
+    deterministic: bool = False,
 ) -> Tensor:
     """The operator by Triton kernels; arguments, result and errors as `multiscale_deformable_attention`.
 
@@ -67,20 +71,46 @@ def triton_multiscale_deformable_attention(
     Args:
         arithmetic: "direct" takes the shortest way to the pixel coordinate, `s * size - 1/2`. "aten" rounds
             where `F.grid_sample(img, 2 * s - 1)` rounds on a GPU, and so finds the same lower neighbour.
+        deterministic: whether img's gradient is the same to the last bit in every run, which takes longer. So
+            it is under `torch.use_deterministic_algorithms`, too.
 
     Half precision is summed, and its coordinates are computed, in float32; float64 wholly in float64. Shapes
     on the GPU that describe more pixels than img has give NaN. The double backward goes through
     `reference_multiscale_deformable_attention`.
     """
-    check_arguments(img, img_shapes, sampling_points, attention_weights, padding_mode, arithmetic)
+    traced = is_traced(img, sampling_points, attention_weights)
+    if torch.is_autocast_enabled(img.device.type):
+        sampling_points = _beside(img, sampling_points)
+        attention_weights = _beside(img, attention_weights)
+    check_arguments(
+        img, img_shapes, sampling_points, attention_weights, padding_mode, arithmetic, values=not traced
+    )
+    options = Options(padding_mode == "border", bool(align_corners), arithmetic == "aten", deterministic)
+    if traced:
+        return call_operator(img, img_shapes, sampling_points, attention_weights, options)
+    return _eager(img, img_shapes, sampling_points, attention_weights, options)
+
+
+def _eager(
+    img: Tensor, img_shapes: Shapes, sampling_points: Tensor, attention_weights: Tensor, options: Options
+) -> Tensor:
     from .autograd import DeformableAttention
-    from .launch import INTERPRETED, Options
+    from .launch import INTERPRETED, launch_forward
 
     if img.is_cuda == INTERPRETED:
         where = "TRITON_INTERPRET=1 is for tensors on the host" if INTERPRETED else "kernels need a GPU"
         raise ValueError(f"img is on {img.device}, but {where}")
-    options = Options(padding_mode == "border", bool(align_corners), arithmetic == "aten")
+    needed = img.requires_grad or sampling_points.requires_grad or attention_weights.requires_grad
+    if not (needed and torch.is_grad_enabled()):
+        return launch_forward(img, img_shapes, sampling_points, attention_weights, options)
     out: Tensor = DeformableAttention.apply(  # type: ignore[no-untyped-call]
         img, img_shapes, sampling_points, attention_weights, options
     )
     return out
+
+
+def _beside(img: Tensor, tensor: Tensor) -> Tensor:
+    """Under autocast, half precision beside an img of another type becomes float32."""
+    if tensor.dtype in (torch.float16, torch.bfloat16) and tensor.dtype != img.dtype:
+        return tensor.float()
+    return tensor

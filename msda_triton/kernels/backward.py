@@ -6,16 +6,19 @@ import triton
 import triton.language as tl
 
 from .coordinates import neighbours
+from .sums import grid_at, scatter
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["I", "N"])
 def deformable_attention_backward_kernel(
     img_ptr,  # [B, I, H, C]
     shapes_ptr,  # [L, 2]
     points_ptr,  # [B, N, H, L, P, 2]
     weights_ptr,  # [B, N, H, L, P]
     grad_out_ptr,  # [B, N, H, C]
-    grad_img_ptr,  # [B, I, H, C], of type SUM, zeroed
+    sums_ptr,  # [B, I, H, C], of type SUM, zeroed
+    rest_ptr,  # as sums
+    grids_ptr,  # [B, I, H], of type SUM
     grad_points_ptr,  # [B, N, H, L, P, 2]
     grad_weights_ptr,  # [B, N, H, L, P]
     I,
@@ -31,6 +34,9 @@ def deformable_attention_backward_kernel(
     SUM: tl.constexpr,
     SCATTER: tl.constexpr,
     GATHER: tl.constexpr,
+    EXACT: tl.constexpr,
+    SMALLER: tl.constexpr,
+    SIDE: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_C: tl.constexpr,
 ):
@@ -40,6 +46,8 @@ def deformable_attention_backward_kernel(
     `grad_weight = (1-y)((1-x) d_00 + x d_01) + y((1-x) d_10 + x d_11)`,
     `grad_point_x = weight * (width, or width - 1) * ((1-y)(d_01 - d_00) + y(d_11 - d_10))`, y alike.
     A program owns its queries, so these two need no atomics and are the same in every run.
+
+    Levels of at most SIDE x SIDE pixels are left to the coarse kernel.
     """
     tiles = tl.cdiv(N, BLOCK_N)
     program = tl.program_id(0)
@@ -50,8 +58,6 @@ def deformable_attention_backward_kernel(
     query = tile * BLOCK_N + tl.arange(0, BLOCK_N)
     queries = query < N
     row = (batch * N + query) * H + head  # [BLOCK_N], 64 bits
-    img_ptr += batch * I * (H * C) + head * C
-    grad_img_ptr += batch * I * (H * C) + head * C
     first_channel = tl.arange(0, BLOCK_C)
     if C <= BLOCK_C:
         channels = queries[:, None] & (first_channel < C)[None, :]
@@ -65,6 +71,12 @@ def deformable_attention_backward_kernel(
         width = tl.load(shapes_ptr + 2 * level + 1).to(tl.int32)
         fits = start + height * width <= I
         held = query < tl.where(fits, N, 0)  # Triton 3.9 interprets `queries & fits` as a number, no mask
+        first = (batch * I + start) * (H * C) + head * C
+        img_row = img_ptr + first
+        sums_row = sums_ptr + first
+        rest_row = rest_ptr + first
+        grids_row = grids_ptr + (batch * I + start) * H + head
+        fine = (height > SIDE) | (width > SIDE)
         for point in range(P):
             place = row * (L * P) + level * P + point
             s_x = tl.load(points_ptr + 2 * place, mask=queries, other=0.0).to(SUM)
@@ -78,11 +90,17 @@ def deformable_attention_backward_kernel(
             left = 1 - right
             up = 1 - down
 
-            pixel = start + y * width + x
+            pixel = y * width + x
             below = width * (H * C)
             if WIDE:
                 pixel = pixel.to(tl.int64)
                 below = width.to(tl.int64) * (H * C)
+            if SCATTER:
+                grid = grids_row + pixel * H
+                grid_00 = grid_at(grid, has_top & has_left, EXACT)
+                grid_01 = grid_at(grid + H, has_top & has_right, EXACT)
+                grid_10 = grid_at(grid + width * H, has_bottom & has_left, EXACT)
+                grid_11 = grid_at(grid + width * H + H, has_bottom & has_right, EXACT)
             d_00 = nothing
             d_01 = nothing
             d_10 = nothing
@@ -100,24 +118,26 @@ def deformable_attention_backward_kernel(
                 top_right = (has_top & has_right)[:, None] & channels
                 low_left = (has_bottom & has_left)[:, None] & channels
                 low_right = (has_bottom & has_right)[:, None] & channels
-                # Relaxed: only later kernels read these sums. The default order would fence each atomic.
-                if SCATTER:
-                    grad = (weight * up * left)[:, None] * grad_out
-                    tl.atomic_add(grad_img_ptr + near, grad, mask=top_left, sem="relaxed")
-                    grad = (weight * up * right)[:, None] * grad_out
-                    tl.atomic_add(grad_img_ptr + near + H * C, grad, mask=top_right, sem="relaxed")
-                    grad = (weight * down * left)[:, None] * grad_out
-                    tl.atomic_add(grad_img_ptr + far, grad, mask=low_left, sem="relaxed")
-                    grad = (weight * down * right)[:, None] * grad_out
-                    tl.atomic_add(grad_img_ptr + far + H * C, grad, mask=low_right, sem="relaxed")
+                if SCATTER:  # noqa: SIM102 - known when compiling, as `fine` is not
+                    if fine:
+                        grad = (weight * up * left)[:, None] * grad_out
+                        scatter(sums_row + near, rest_row + near, grad, grid_00, top_left, EXACT, SMALLER)
+                        grad = (weight * up * right)[:, None] * grad_out
+                        there = near + H * C
+                        scatter(sums_row + there, rest_row + there, grad, grid_01, top_right, EXACT, SMALLER)
+                        grad = (weight * down * left)[:, None] * grad_out
+                        scatter(sums_row + far, rest_row + far, grad, grid_10, low_left, EXACT, SMALLER)
+                        grad = (weight * down * right)[:, None] * grad_out
+                        there = far + H * C
+                        scatter(sums_row + there, rest_row + there, grad, grid_11, low_right, EXACT, SMALLER)
                 if GATHER:
-                    corner = tl.load(img_ptr + near, mask=top_left, other=0.0).to(SUM)
+                    corner = tl.load(img_row + near, mask=top_left, other=0.0).to(SUM)
                     d_00 += tl.sum(grad_out * corner, axis=1)
-                    corner = tl.load(img_ptr + near + H * C, mask=top_right, other=0.0).to(SUM)
+                    corner = tl.load(img_row + near + H * C, mask=top_right, other=0.0).to(SUM)
                     d_01 += tl.sum(grad_out * corner, axis=1)
-                    corner = tl.load(img_ptr + far, mask=low_left, other=0.0).to(SUM)
+                    corner = tl.load(img_row + far, mask=low_left, other=0.0).to(SUM)
                     d_10 += tl.sum(grad_out * corner, axis=1)
-                    corner = tl.load(img_ptr + far + H * C, mask=low_right, other=0.0).to(SUM)
+                    corner = tl.load(img_row + far + H * C, mask=low_right, other=0.0).to(SUM)
                     d_11 += tl.sum(grad_out * corner, axis=1)
 
             if GATHER:

@@ -8,7 +8,7 @@ import triton.language as tl
 from .coordinates import neighbours
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["I", "N"])
 def deformable_attention_forward_kernel(
     img_ptr,  # [B, I, H, C]
     shapes_ptr,  # [L, 2]

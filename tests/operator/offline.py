@@ -1,4 +1,4 @@
-"""Compile both kernels to PTX without a GPU, and print as JSON what the PTX asks of global memory.
+"""Compile the kernels to PTX without a GPU, and print as JSON what the PTX asks of global memory.
 
 A program of its own: under TRITON_INTERPRET=1 nothing can be compiled. Usage: offline.py ARCH TYPE CHANNELS.
 """
@@ -13,10 +13,18 @@ import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from msda_triton.kernels import deformable_attention_backward_kernel, deformable_attention_forward_kernel
-from msda_triton.launch import backward_tile, forward_tile
+from msda_triton import kernels
+from msda_triton.tiles import Tile, backward_tile, coarse_tile, forward_tile
 
 VERSION = tuple(map(int, triton.__version__.split(".")[:2]))
+KERNELS = {
+    "forward": kernels.deformable_attention_forward_kernel,
+    "backward": kernels.deformable_attention_backward_kernel,
+    "exact": kernels.deformable_attention_backward_kernel,
+    "coarse": kernels.deformable_attention_coarse_kernel,
+    "density": kernels.deformable_attention_density_kernel,
+    "grid": kernels.deformable_attention_grid_kernel,
+}
 MEMORY = re.compile(r"\b(?:(?:atom|red)(?:\.\w+)*\.global|(?:ld|st)\.global)[\w.:]*")
 
 
@@ -45,42 +53,41 @@ def ptx(kernel, signature, constants, arch, warps):
         source = ASTSource(fn=kernel, signature=signature, constexprs=constants, attrs=attrs)
     else:
         source = ASTSource(fn=kernel, signature=signature, constants=constants, attrs=attrs)
-    return triton.compile(source, target=GPUTarget("cuda", arch, 32), options={"num_warps": warps}).asm["ptx"]
+    return triton.compile(
+        source, target=GPUTarget("cuda", arch, 32), options={"num_warps": warps, "num_stages": 1}
+    ).asm["ptx"]
+
+
+def sources(kind, channels):
+    """(name, kernel, types of arguments, constants, warps) of every kernel, as a launch would have them."""
+    double = kind == "fp64"
+    data, sums = f"*{kind}", "*fp64" if double else "*fp32"
+    types = dict.fromkeys(("img_ptr", "points_ptr", "weights_ptr", "out_ptr", "grad_out_ptr"), data)
+    types |= dict.fromkeys(("grad_points_ptr", "grad_weights_ptr", "largest_ptr", "unit_ptr"), data)
+    types |= dict.fromkeys(("sums_ptr", "rest_ptr", "grids_ptr", "unit_ptr", "largest_ptr"), sums)
+    types |= {"shapes_ptr": "*i64", "density_ptr": "*i32", "I": "i32", "N": "i32", "PART": "i32"}
+    constants = {"H": 8, "C": channels, "L": 4, "P": 3, "BORDER": True, "ALIGN_CORNERS": False, "ATEN": False}
+    constants |= {"WIDE": False, "SUM": tl.float64 if double else tl.float32, "UNITS": 2**18, "BLOCK": 256}
+    constants |= {"SCATTER": True, "GATHER": True, "SIDE": 8, "SMALLER": 2.0**-11}
+    constants |= {"WORD": tl.int64 if double else tl.int32, "DIGITS": 52 if double else 23, "TINY": 2.0**-80}
+    sizes = 8 if double else 4 if kind == "fp32" else 2
+    tiles = (("forward", forward_tile(channels, sizes, 1 << 20)), ("backward", backward_tile(channels)))
+    tiles += (("exact", backward_tile(channels)), ("coarse", coarse_tile(channels)))
+    tiles += (("density", Tile(0, 0, 4)), ("grid", Tile(0, 0, 4)))
+    for name, tile in tiles:
+        if name == "coarse" and (double or VERSION < (3, 2)):  # nor does the operator use it there
+            continue
+        blocks = {"BLOCK_N": tile.queries, "BLOCK_C": tile.channels, "EXACT": name == "exact"}
+        yield name, KERNELS[name], types, constants | blocks, tile.warps
 
 
 def main(arch, kind, channels):
-    double = kind == "fp64"
-    data, sums = f"*{kind}", "*fp64" if double else "*fp32"
-    signature = {"img_ptr": data, "points_ptr": data, "weights_ptr": data, "shapes_ptr": "*i64"}
-    signature.update(I="i32", N="i32")
-    constants = {"H": 8, "C": channels, "L": 4, "P": 3, "BORDER": True, "ALIGN_CORNERS": False, "ATEN": False}
-    constants.update(WIDE=False, SUM=tl.float64 if double else tl.float32)
-    tile = forward_tile(channels)
-    tiles = {"BLOCK_N": tile.queries, "BLOCK_C": tile.channels}
-    forward = ptx(
-        deformable_attention_forward_kernel,
-        {**signature, "out_ptr": data},
-        {**constants, **tiles},
-        arch,
-        tile.warps,
-    )
-    tile = backward_tile(channels)
-    tiles = {"BLOCK_N": tile.queries, "BLOCK_C": tile.channels, "SCATTER": True, "GATHER": True}
-    gradients = {
-        "grad_out_ptr": data,
-        "grad_img_ptr": sums,
-        "grad_points_ptr": data,
-        "grad_weights_ptr": data,
-    }
-    backward = ptx(
-        deformable_attention_backward_kernel,
-        {**signature, **gradients},
-        {**constants, **tiles},
-        arch,
-        tile.warps,
-    )
-    report = {"forward": Counter(MEMORY.findall(forward)), "backward": Counter(MEMORY.findall(backward))}
-    print(json.dumps({"triton": triton.__version__, **report}))
+    report = {"triton": triton.__version__}
+    for name, kernel, types, constants, warps in sources(kind, channels):
+        types = {argument: types[argument] for argument in kernel.arg_names if argument in types}
+        constants = {argument: constants[argument] for argument in kernel.arg_names if argument in constants}
+        report[name] = Counter(MEMORY.findall(ptx(kernel, types, constants, arch, warps)))
+    print(json.dumps(report))
 
 
 if __name__ == "__main__":

@@ -136,12 +136,11 @@ def test_expanded_gradient():
 
 def test_64_bit_offsets(monkeypatch):
     """The wide kernel, which only huge images get, computes the same."""
-    from msda_triton import launch
+    from msda_triton.sizes import Sizes
 
     inputs = draw(2, 2, 3, 4, 2, LEVELS, torch.float64, 4)
     narrow = gradients(triton_multiscale_deformable_attention, *inputs, LEVELS, "zeros", False)
-    constants = launch._constants
-    monkeypatch.setattr(launch, "_constants", lambda *arguments: {**constants(*arguments), "WIDE": True})
+    monkeypatch.setattr(Sizes, "wide", True)
     wide = gradients(triton_multiscale_deformable_attention, *inputs, LEVELS, "zeros", False)
     for tensor, truth in zip(wide, narrow, strict=True):
         torch.testing.assert_close(tensor, truth, rtol=0, atol=0)
@@ -176,17 +175,3 @@ def test_aten_arithmetic(padding_mode, align_corners, levels):
     torch.testing.assert_close(found[2], wanted[2], rtol=1e-2, atol=1e-3)
     direct = gradients(triton_multiscale_deformable_attention, *inputs)
     assert not torch.allclose(direct[2], wanted[2], rtol=1e-2, atol=1e-3)
-
-
-def test_deterministic_algorithms():
-    """As torch's own operators: an error, or a warning, where the order of sums is left open."""
-    img, points, weights = draw(1, 1, 3, 4, 2, LEVELS, torch.float64, 6)
-    torch.use_deterministic_algorithms(True)
-    try:
-        with pytest.raises(RuntimeError, match="gradient of img is summed by atomic additions"):
-            gradients(triton_multiscale_deformable_attention, img, points, weights, LEVELS, "zeros", False)
-        torch.use_deterministic_algorithms(True, warn_only=True)
-        with pytest.warns(UserWarning, match="gradient of img is summed by atomic additions"):
-            gradients(triton_multiscale_deformable_attention, img, points, weights, LEVELS, "zeros", False)
-    finally:
-        torch.use_deterministic_algorithms(False)

@@ -26,9 +26,15 @@ def test_ptx(arch, kind, channels, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    atomics = [name for name in found["backward"] if name.startswith(("atom", "red"))]
-    assert len(atomics) == 1
-    assert ".relaxed." in atomics[0]
-    assert atomics[0].endswith({"fp32": ".v4.f32", "bf16": ".add.f32"}[kind])
+    for kernel in ("backward", "exact", "coarse"):
+        atomics = [name for name in found[kernel] if name.startswith(("atom", "red"))]
+        assert len(atomics) == 1, kernel
+        assert ".relaxed." in atomics[0]
+        if kernel != "coarse":  # its atomics are few
+            assert atomics[0].endswith({"fp32": ".v4.f32", "bf16": ".add.f32"}[kind])
+    (density,) = (name for name in found["density"] if name.startswith(("atom", "red")))
+    assert ".relaxed." in density
+    assert density.endswith(".add.u32")
+    assert not any(name.startswith(("atom", "red")) for name in found["grid"])
     assert not any(name.startswith(("atom", "red")) for name in found["forward"])
     assert any(".v2." in name or ".v4." in name for name in found["forward"] if name.startswith("ld"))

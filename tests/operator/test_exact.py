@@ -1,0 +1,104 @@
+"""Deterministic gradients of the image, and the coarse levels' kernel."""
+
+import pytest
+import torch
+from test_kernels import TOLERANCE, agree, draw, gradients
+
+from msda_triton import reference_multiscale_deformable_attention, triton_multiscale_deformable_attention
+
+LEVELS = [(9, 7), (2, 8), (8, 8)]
+SIZES = (2, 1, 5, 131, 2, LEVELS)
+
+
+def deterministic(*arguments):
+    return triton_multiscale_deformable_attention(*arguments, deterministic=True)
+
+
+def image_gradient(operator, img, points, weights, grad_out, padding_mode="zeros"):
+    leaf = img.detach().requires_grad_()
+    out = operator(leaf, LEVELS, points, weights, padding_mode, False)
+    return torch.autograd.grad(out, leaf, grad_out)[0]
+
+
+@pytest.fixture(params=[0, 8])
+def side(request, monkeypatch):
+    """Without the coarse levels' kernel, and with it."""
+    import msda_triton.backward
+
+    monkeypatch.setattr(
+        msda_triton.backward, "coarse_side", lambda _samples, float64: 0 if float64 else request.param
+    )
+    return request.param
+
+
+@pytest.mark.parametrize("padding_mode", ["border", "zeros"])
+@pytest.mark.parametrize("dtype", list(TOLERANCE), ids=str)
+@pytest.mark.parametrize("operator", [triton_multiscale_deformable_attention, deterministic])
+def test_gradients_are_the_formula(side, operator, dtype, padding_mode):
+    img, points, weights = draw(*SIZES, dtype, 0)
+    points = points.to(dtype if dtype == torch.float64 else torch.float32)
+    found = gradients(operator, img, points, weights, LEVELS, padding_mode, False)
+    inputs = (img.double(), points.double(), weights.double())
+    wanted = gradients(reference_multiscale_deformable_attention, *inputs, LEVELS, padding_mode, False)
+    agree(found, wanted, dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e25])
+def test_order_leaves_no_trace(monkeypatch, dtype, scale):
+    """The queries in another order are added in another order: the sums are the same to the last bit.
+
+    Without `deterministic` they are not, so the test can fail.
+    """
+    monkeypatch.setattr("msda_triton.backward.coarse_side", lambda _samples, _float64: 0)
+    img, points, weights = draw(*SIZES, dtype, 1)
+    points = points.to(dtype)
+    grad_out = torch.randn(2, 131, 1, 5, dtype=dtype) * torch.logspace(-4, 4, 131, dtype=dtype)[:, None, None]
+    grad_out = grad_out * scale
+    order = torch.randperm(131)
+    for operator, same in ((deterministic, True), (triton_multiscale_deformable_attention, False)):
+        first = image_gradient(operator, img, points, weights, grad_out)
+        again = image_gradient(operator, img, points[:, order], weights[:, order], grad_out[:, order])
+        assert torch.equal(first, again) == same
+        torch.testing.assert_close(again, first, rtol=1e-3, atol=1e-4 * float(first.abs().max()))
+
+
+def test_use_deterministic_algorithms_is_followed(monkeypatch):
+    monkeypatch.setattr("msda_triton.backward.coarse_side", lambda _samples, _float64: 0)
+    img, points, weights = draw(*SIZES, torch.float64, 2)
+    grad_out = torch.randn(2, 131, 1, 5, dtype=torch.float64)
+    wanted = image_gradient(deterministic, img, points, weights, grad_out)
+    torch.use_deterministic_algorithms(True)
+    try:
+        found = image_gradient(triton_multiscale_deformable_attention, img, points, weights, grad_out)
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert torch.equal(found, wanted)
+    plain = image_gradient(triton_multiscale_deformable_attention, img, points, weights, grad_out)
+    assert not torch.equal(plain, wanted)
+
+
+def test_zero_weights_and_gradients():
+    img, points, weights = draw(*SIZES, torch.float32, 3)
+    zeros = torch.zeros(2, 131, 1, 5)
+    assert not image_gradient(deterministic, img, points.float(), torch.zeros_like(weights), zeros + 1).any()
+    assert not image_gradient(deterministic, img, points.float(), weights, zeros).any()
+
+
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")  # numpy interprets inf * 0 aloud
+def test_gradients_that_are_not_finite_show():
+    img, points, weights = draw(*SIZES, torch.float32, 4)
+    for bad in (float("nan"), float("inf")):
+        grad_out = torch.ones(2, 131, 1, 5)
+        grad_out[0, 0, 0, 0] = bad
+        assert not image_gradient(deterministic, img, points.float(), weights, grad_out).isfinite().all()
+
+
+def test_too_many_points_are_refused():
+    from msda_triton.exact import rounding_grids
+    from msda_triton.sizes import Options, Sizes
+
+    sizes = Sizes(1, 1, 1, 1, 2**21 + 1, 1, 2)
+    nothing = torch.empty(0)
+    with pytest.raises(ValueError, match="2097153 queries with 2 points a level are too many"):
+        rounding_grids(nothing, nothing, nothing, nothing, sizes, Options(False, False, False))
