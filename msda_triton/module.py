@@ -7,6 +7,8 @@ from torch import Tensor, nn
 
 from .checks import PADDING_MODES, Shapes
 from .functional import multiscale_deformable_attention
+from .operators import is_traced
+from .shapes import shapes_on
 
 
 class MultiscaleDeformableAttention(nn.Module):
@@ -118,5 +120,9 @@ class MultiscaleDeformableAttention(nn.Module):
         around = reference_points[:, :, None, :, None]  # [B, N, 1, L or 1, 1, 2 or 4]
         if reference_points.shape[-1] == 4:
             return around[..., :2] + offsets / self.num_points * around[..., 2:] * 0.5
-        sizes = torch.as_tensor(img_shapes, device=offsets.device).flip(-1)  # [L, 2] as (width, height)
+        if is_traced(offsets):
+            sizes = torch.as_tensor(img_shapes, device=offsets.device)
+        else:  # without a copy to the GPU every time
+            sizes = shapes_on(img_shapes, offsets.device)
+        sizes = sizes.flip(-1)  # [L, 2] as (width, height)
         return around + offsets / sizes[:, None].to(reference_points.dtype)
