@@ -1,6 +1,7 @@
 """How long the operator takes on a GPU, beside grid_sample and every peer that is installed.
 
-    python benchmarks/msda.py [--types float32 float16 bfloat16] [--padding zeros] [--rounds 50]
+    python benchmarks/msda.py [--types float32 float16 bfloat16] [--padding zeros] [--mmcv FOLDER]
+    python benchmarks/msda.py --queries 10 100 1000 10000 100000 --only msda_triton
 
 Prints one table: milliseconds forward, and forward + backward, each the median over rounds; and the peak of
 memory that forward + backward needs beyond its inputs. Points are uniform on the square pyramid, elsewhere
@@ -10,9 +11,12 @@ normal offsets of three pixels around each query's reference point.
 from __future__ import annotations
 
 import argparse
-import importlib
+import functools
+import importlib.util
 import statistics
-from collections.abc import Callable, Iterator
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import torch
@@ -41,6 +45,24 @@ SHAPES = (
     Shape("encoder B2 N17821 P4", 2, 17821, 4, ((100, 134), (50, 67), (25, 34), (13, 17)), False),
     Shape("decoder B4 N300 P4", 4, 300, 4, ((100, 167), (50, 84), (25, 42), (13, 21)), False),
 )
+
+
+MMCV_FILES = (
+    "common_cuda_helper.hpp",
+    "pytorch_cuda_helper.hpp",
+    "ms_deform_attn_cuda_kernel.cuh",
+    "ms_deform_attn_cuda.cu",
+)
+MMCV_BINDING = """#include <torch/extension.h>
+using T = at::Tensor;
+T ms_deform_attn_cuda_forward(const T &, const T &, const T &, const T &, const T &, const int);
+void ms_deform_attn_cuda_backward(const T &, const T &, const T &, const T &, const T &, const T &,
+                                  T &, T &, T &, const int);
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
+  m.def("forward", &ms_deform_attn_cuda_forward);
+  m.def("backward", &ms_deform_attn_cuda_backward);
+}
+"""
 
 
 def inputs(shape: Shape, dtype: torch.dtype) -> tuple[torch.Tensor, ...]:
@@ -115,28 +137,67 @@ def measure(operator: Operator, shape: Shape, dtype: torch.dtype, padding: str, 
     return f"{first:8.3f} | {second:8.3f} | {peak:7.0f}"
 
 
-def operators() -> Iterator[tuple[str, Operator]]:
-    """Ours, torch's, and the peers that can be imported; a peer takes zeros padding and unaligned corners."""
-    yield "msda_triton", triton_multiscale_deformable_attention
-    yield "grid_sample", native_multiscale_deformable_attention
-    try:
-        deformops = importlib.import_module("deformops")
-    except ImportError:
-        return
-    yield "deformops", peer(deformops.multi_scale_deformable_attention)
+def operators(mmcv: str | None) -> list[tuple[str, Operator]]:
+    """Ours, torch's, and the peers that are there; a peer takes zeros padding and unaligned corners."""
+    ours = triton_multiscale_deformable_attention
+    deterministic = functools.partial(ours, deterministic=True)
+    found = [("msda_triton", ours), ("msda_triton, deterministic", deterministic)]
+    found.append(("grid_sample", native_multiscale_deformable_attention))
+    if importlib.util.find_spec("deformops"):
+        registry = importlib.import_module("deformops.registry")
+        found.append(("deformops", peer(registry.msda)))
+        found.append(
+            ("deformops, CUDA", peer(functools.partial(registry.msda, backend=registry.Backend.CUDA)))
+        )
+    if mmcv is not None:
+        found.append(("mmcv, CUDA", peer(mmcv_function(Path(mmcv)))))
+    return found
 
 
 def peer(function: Operator) -> Operator:
     """A function with Deformable DETR's arguments behind ours."""
+    starts: dict[int, torch.Tensor] = {}
 
     def call(
         img: torch.Tensor, img_shapes: torch.Tensor, points: torch.Tensor, weights: torch.Tensor, *_: object
     ) -> torch.Tensor:
-        area = img_shapes.prod(1)
-        starts = torch.cat((area.new_zeros(1), area.cumsum(0)[:-1]))
-        return function(img, img_shapes, starts, points, weights)
+        if id(img_shapes) not in starts:
+            area = img_shapes.prod(1)
+            starts.clear()
+            starts[id(img_shapes)] = torch.cat((area.new_zeros(1), area.cumsum(0)[:-1]))
+        out = function(img, img_shapes, starts[id(img_shapes)], points, weights)
+        return out.view(*points.shape[:3], img.shape[3])
 
     return call
+
+
+def mmcv_function(sources: Path) -> Operator:
+    """Deformable DETR's kernels as mmcv has them, compiled from its sources (`mmcv/ops/csrc`)."""
+    from torch.utils.cpp_extension import load
+
+    folder = Path(tempfile.mkdtemp())
+    for name in MMCV_FILES:
+        (path,) = sources.rglob(name)
+        text = path.read_text().replace("THC/THCAtomics.cuh", "ATen/cuda/Atomic.cuh")
+        (folder / name).write_text(text.replace("AT_ASSERTM", "TORCH_CHECK"))
+    (folder / "bind.cpp").write_text(MMCV_BINDING)
+    files = [str(folder / "bind.cpp"), str(folder / "ms_deform_attn_cuda.cu")]
+    module = load("mmcv_msda", files, extra_include_paths=[str(folder)], extra_cuda_cflags=["-O3"])
+
+    class Attention(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, *inputs):
+            ctx.save_for_backward(*inputs)
+            return module.forward(*inputs, 64 if len(inputs[0]) % 64 == 0 else len(inputs[0]))
+
+        @staticmethod
+        def backward(ctx, grad_out):
+            inputs = ctx.saved_tensors
+            grads = [torch.zeros_like(inputs[index]) for index in (0, 3, 4)]
+            module.backward(*inputs, grad_out.contiguous(), *grads, len(inputs[0]))
+            return grads[0], None, None, grads[1], grads[2]
+
+    return Attention.apply
 
 
 def main() -> None:
@@ -147,15 +208,25 @@ def main() -> None:
     parser.add_argument("--types", nargs="+", default=["float32", "float16", "bfloat16"])
     parser.add_argument("--padding", choices=["border", "zeros"], default="zeros")
     parser.add_argument("--rounds", type=int, default=50)
+    parser.add_argument("--queries", type=int, nargs="+", help="the square pyramid with these instead of all")
+    parser.add_argument("--only", nargs="+", help="implementations to measure")
+    parser.add_argument("--mmcv", help="folder with mmcv's sources, to compile its kernels from")
     arguments = parser.parse_args()
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, triton {triton.__version__},", end=" ")
     print(f"{arguments.padding} padding, median of {arguments.rounds}\n")
     print("| shape | type | implementation | forward, ms | both, ms | peak, MiB |")
     print("| --- | --- | --- | --- | --- | --- |")
-    for shape in SHAPES:
+    shapes = SHAPES
+    if arguments.queries:
+        shapes = tuple(Shape(f"B4 64..8 N{n} P4", 4, n, 4, PYRAMID, True) for n in arguments.queries)
+    chosen = [pair for pair in operators(arguments.mmcv) if not arguments.only or pair[0] in arguments.only]
+    for shape in shapes:
         for kind in arguments.types:
-            for name, operator in operators():
-                row = measure(operator, shape, getattr(torch, kind), arguments.padding, arguments.rounds)
+            for name, operator in chosen:
+                try:
+                    row = measure(operator, shape, getattr(torch, kind), arguments.padding, arguments.rounds)
+                except Exception as error:  # a peer that does not take a type is part of the table
+                    row = f"{type(error).__name__} | |"
                 print(f"| {shape.name} | {kind} | {name} | {row} |", flush=True)
 
 
