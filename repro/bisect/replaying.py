@@ -12,8 +12,8 @@ from repro.bisect.trail import Trail
 INPUTS, ROUNDS = 3, 5
 """Failing inputs that are replayed, and how often at least before they count as failing every time."""
 BY_CHANCE = 0.001
-"""How likely an input may fail in every round although it is not the inputs that decide."""
-MOST_ROUNDS = 60
+"""How likely inputs may fail in every round although it is not they that decide."""
+MOST_ROUNDS = 100
 
 
 def steady_inputs(trail: Trail) -> list[Inputs]:
@@ -22,23 +22,30 @@ def steady_inputs(trail: Trail) -> list[Inputs]:
     if not kept:
         trail.note("no failing inputs were kept, so rates decide")
         return []
-    needed = rounds(trail)
+    trail.replay(trail.failing, kept, ROUNDS)
+    found = _steady(trail, kept)
+    needed = rounds(trail, len(found)) if found else 0
     if needed > MOST_ROUNDS:
         trail.note("it fails nearly always, so rates decide")
         return []
-    trail.replay(trail.failing, kept, needed)
-    steady = trail.evidence.steady_inputs(trail.failing)
-    found = [each for each in kept if each.identity in steady]
+    if needed > ROUNDS:
+        trail.replay(trail.failing, found, needed)
+        found = _steady(trail, found)
     failed, run = trail.evidence.replayed(trail.failing, identities(kept))
     told = f"{len(kept)} failing inputs, replayed at {trail.label(trail.failing)}: {failed} of {run} failed"
     trail.note(told if found else f"{told}; they alone do not decide, so rates decide")
     return found
 
 
-def rounds(trail: Trail) -> int:
-    """Rounds in which a test that fails by chance, as often as this one may, would hardly fail always."""
+def _steady(trail: Trail, inputs: Sequence[Inputs]) -> list[Inputs]:
+    steady = trail.evidence.steady_inputs(trail.failing)
+    return [each for each in inputs if each.identity in steady]
+
+
+def rounds(trail: Trail, inputs: int) -> int:
+    """Rounds in which inputs would hardly fail always, if it fails as often as it may, and by chance."""
     highest = trail.evidence.rate(trail.failing, trail.failing, 0.95).high
-    return max(ROUNDS, math.ceil(math.log(BY_CHANCE) / math.log(min(highest, 1.0 - 1e-9))))
+    return max(ROUNDS, math.ceil(math.log(BY_CHANCE) / math.log(min(highest, 1.0 - 1e-9)) / inputs))
 
 
 def differ(trail: Trail, inputs: Sequence[Inputs]) -> bool:

@@ -71,7 +71,10 @@ def test_a_change_of_the_kernel(kit, tmp_path, old, new, noise):
     assert told["kind"] == ("rises" if old else "appears")
     assert told["confidence"] >= 0.95
     assert told["rate_before"]["rate"] < told["rate_after"]["rate"]
-    assert told["method"] == ("replay" if noise == "inputs" else "rates")
+    if noise == "run":
+        assert told["method"] == "rates"
+    elif not old:
+        assert told["method"] == "replay"  # while a test that fails nearly always may do so by chance
     assert told["touched"]["kernel"] or told["touched"]["code"]
     assert not told["touched"]["test"]
 

@@ -264,7 +264,7 @@ def test_the_request_has_the_paths_that_the_container_sees(job, tmp_path):
         request = json.loads((job.records / "request.json").read_text())
     assert request == {
         "seed": 1, "root": "/subject", "records": "/records", "test_file": "/extra/test_own.py",
-        "python_path": ["/subject"],
+        "python_path": ["/subject"], "inputs": None,
     }  # fmt: skip
 
 

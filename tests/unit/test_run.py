@@ -285,6 +285,8 @@ def test_the_request(make, tmp_path):
         "test_file": "tests/test_op.py",
         "mode": "seeds",
         "seeds": [5, 6],
+        "replay": {},
+        "inputs": None,
         "first_trial": 10,
         "gpu_model": "NVIDIA H100",
         "keep_inputs": 3,

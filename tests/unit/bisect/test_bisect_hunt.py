@@ -55,10 +55,10 @@ def test_where_no_inputs_are_kept_the_answer_says_so(plant):
 
 
 def test_inputs_that_fail_often_by_chance_do_not_pass_for_steady_ones(plant):
-    for _ in range(10):
-        result = plant(noisy(8, 0.2, 0.8)).run(fresh=True)
-        assert result.answer.method == "rates"
-        assert result.answer.name(result.answer.first_bad) == "3.8.0"
+    answers = [plant(noisy(8, 0.2, 0.8)).run(fresh=True).answer for _ in range(10)]
+    assert {answer.method for answer in answers} == {"rates"}
+    named = [answer.name(answer.first_bad) for answer in answers]
+    assert named.count("3.8.0") >= 7, named  # each answer claims 95 %
 
 
 def test_a_rise_is_told_from_a_first_failure(plant):
