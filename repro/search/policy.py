@@ -8,7 +8,7 @@ candidate it grows concavely from that slope towards the entropy of the question
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
 from itertools import accumulate
 from math import ceil, exp, log
@@ -55,24 +55,29 @@ def choose(belief: Posterior, question: Question) -> Choice | None:
     """The best next candidate, or None where no candidate can be tested."""
     gains = _Gains(belief)
     best: Choice | None = None
-    for index, slot, built in _options(belief, question):
-        worth = slope = gains.slope(index, slot)
-        if not built and question.build_cost > 0.0:
-            worth = _worth(slope, gains.limit(index, slot), question.build_cost)
-        worth *= 1.0 if built else _testable_chance(index, question)
-        if best is None or worth > best.worth * (1.0 + 1e-9):
-            best = Choice(index, _batch(slope, question.trials), worth)
+    # The newest first, since that is where failures are looked for.
+    for position in range(len(question.tested) - 1, -1, -1):
+        index = question.tested[position]
+        if index not in question.skipped:
+            slope = gains.slope(index, position)
+            best = _better(best, Choice(index, _batch(slope, question.trials), slope))
+    for position in range(len(belief.slots) - 1, -1, -1):
+        if best is not None and gains.most(position) <= best.worth:
+            continue
+        for index in _inside(belief.slots[position], position, question):
+            best = _better(best, _untested(index, position, gains, question))
     return best
 
 
-def _options(belief: Posterior, question: Question) -> Iterator[tuple[int, int, bool]]:
-    """(candidate, its slot, whether built): the newest first, since that is where failures are looked for."""
-    for position in range(len(question.tested) - 1, -1, -1):
-        if question.tested[position] not in question.skipped:
-            yield question.tested[position], position, True
-    for position in range(len(belief.slots) - 1, -1, -1):
-        for index in _inside(belief.slots[position], position, question):
-            yield index, position, False
+def _better(best: Choice | None, choice: Choice) -> Choice:
+    return choice if best is None or choice.worth > best.worth * (1.0 + 1e-9) else best
+
+
+def _untested(index: int, position: int, gains: _Gains, question: Question) -> Choice:
+    worth = slope = gains.slope(index, position)
+    if question.build_cost > 0.0:
+        worth = _worth(slope, gains.limit(index, position), question.build_cost)
+    return Choice(index, _batch(slope, question.trials), worth * _testable_chance(index, question))
 
 
 def _inside(slot: Slot, position: int, question: Question) -> Iterable[int]:
@@ -140,6 +145,11 @@ class _Gains:
         fails = self._fails[position] + part * (self._fails[position + 1] - self._fails[position])
         noise = self._noise[position] + part * (self._noise[position + 1] - self._noise[position])
         return max(0.0, entropy(fails) - noise)
+
+    def most(self, position: int) -> float:
+        """Bits of one trial anywhere in the slot are no more than this."""
+        low, high = sorted(self._fails[position : position + 2])
+        return entropy(min(max(0.5, low), high)) - min(self._noise[position : position + 2])
 
     def limit(self, index: int, position: int) -> float:
         """Bits at most, of any number of trials there."""
