@@ -1,4 +1,4 @@
-"""The tables of docs/search.md, and the plots beside it."""
+"""The tables of docs/search.md and docs/search/points.md, and the plots beside them."""
 
 from __future__ import annotations
 
@@ -7,22 +7,30 @@ from collections.abc import Iterator
 
 from benchmarks.search.measure import RESULTS, Rows, load
 from benchmarks.search.methods import bound, methods
-from benchmarks.search.plots import accuracy_plot, cost_plot
+from benchmarks.search.plots import accuracy_plot, cost_plot, growth_plot
+from benchmarks.search.summary import summary
 from benchmarks.search.worlds import SIZES, Point, grid
 
 PAGE = RESULTS.parents[1] / "search.md"
+POINTS = RESULTS.with_name("points.md")
 BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
+HEAD = """# All points of the search's benchmark
+
+What the methods and columns mean stands in [search.md](../search.md).
+`python -m benchmarks.search report` writes this page from `results.json`.
+
+"""
 
 
 def report(_: argparse.Namespace) -> None:
     rows = load()
-    plots = RESULTS.parent
-    (plots / "cost.svg").write_text(cost_plot(rows))
-    (plots / "accuracy.svg").write_text(accuracy_plot(rows))
-    page = PAGE.read_text()
-    head, _, rest = page.partition(BEGIN)
+    plots = {"cost": cost_plot, "accuracy": accuracy_plot, "growth": growth_plot}
+    for name, plot in plots.items():
+        RESULTS.with_name(f"{name}.svg").write_text(plot(rows))
+    POINTS.write_text(HEAD + "\n".join(_tables(rows)))
+    head, _, rest = PAGE.read_text().partition(BEGIN)
     _, _, tail = rest.partition(END)
-    PAGE.write_text(head + BEGIN + "\n" + "\n".join(_tables(rows)) + END + tail)
+    PAGE.write_text(head + BEGIN + "\n" + "\n".join(summary(rows)) + "\n" + END + tail)
 
 
 def _tables(rows: Rows) -> Iterator[str]:
@@ -31,7 +39,7 @@ def _tables(rows: Rows) -> Iterator[str]:
         if not points:
             continue
         runs = int(min(row["runs"] for key, row in rows.items() if key.startswith(f"N{size} ")))
-        yield f"<details><summary>N = {size}, {runs} runs a row</summary>\n"
+        yield f"## N = {size}, {runs} runs a row\n"
         yield (
             "| point | method | right | false | undecided | claimed | trials | 50 % | 95 % | builds"
             " | cost at 0 / 10 / 100 | bound |"
@@ -42,7 +50,7 @@ def _tables(rows: Rows) -> Iterator[str]:
                 row = rows.get(f"{point.name} | {name}")
                 if row is not None:
                     yield _line(point, name, told_of, row)
-        yield "\n</details>\n"
+        yield ""
 
 
 def _line(point: Point, name: str, told_of: float, row: dict[str, float]) -> str:
