@@ -7,7 +7,7 @@ import random
 import sys
 from typing import Any, Dict, List, Optional
 
-_RANDOM = frozenset(
+RANDOM = frozenset(
     (
         "rand",
         "rand_like",
@@ -42,6 +42,7 @@ _RANDOM = frozenset(
         "normal_functional",
     )
 )
+"""torch's operations that draw."""
 MOST_BYTES = 2**30
 """Draws of one test beyond this are not kept."""
 
@@ -77,7 +78,7 @@ class Draws:
             ) -> Any:
                 result = func(*args, **(kwargs or {}))
                 name = getattr(getattr(func, "overloadpacket", None), "__name__", "")
-                return draws.drawn(name, result, args) if name in _RANDOM else result
+                return draws.drawn(name, result, args) if name in RANDOM else result
 
         return Recording()
 
