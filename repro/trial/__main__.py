@@ -12,6 +12,7 @@ from typing import List, TextIO
 
 import pytest
 
+from .altered import install_constants
 from .arguments import pytest_arguments
 from .block import Block
 from .comparisons import Comparisons
@@ -51,6 +52,7 @@ def run_block(request: Request) -> None:
     sys.path[:0] = [folder for folder in request.python_path if folder not in sys.path]
     seeding, comparisons = Seeding(), Comparisons()
     install(comparisons, seeding.loaded)
+    install_constants(request.altered.constants, request.root, request.test_file)
     block = Block(request, RecordFile(request.records / "records.jsonl"), seeding, comparisons)
     if not request.test_file.is_file():
         block.write_cell()

@@ -9,10 +9,13 @@ from typing import Any, Dict, Optional, Tuple
 import pytest
 
 from . import environment, selection
+from .altered import change_arguments
+from .case import Describing
 from .classify import classify, text_of
 from .comparisons import Comparisons
 from .protocol import Protocol
 from .records import SCHEMA, Event, Outcome
+from .reducing import Reducing
 from .request import Request
 from .seeding import Seeding
 from .signature import Places, signature
@@ -118,7 +121,10 @@ class Block:
         protocol = Protocol(items[found[0]])
         session.config.pluginmanager.register(protocol)
         self._stop_log_capture(protocol.item, session.config)
-        trials = Trials(self._request, self._records, self._seeding, self._comparisons, self._places)
+        altered = self._request.altered
+        change_arguments(protocol.item, altered.arguments)
+        kind = Describing if altered.describe else Reducing if altered.reduction else Trials
+        trials = kind(self._request, self._records, self._seeding, self._comparisons, self._places)
         gc.freeze()  # what imports and collection left stays: looking through it again costs every trial
         return trials.run(protocol)
 

@@ -73,6 +73,11 @@ class Draws:
         draws = self
 
         class Recording(base):  # type: ignore[misc]
+            @classmethod
+            def _should_skip_dynamo(cls) -> bool:
+                """Skipping it imports it, which takes seconds: needless where nobody compiles."""
+                return "torch._dynamo" in sys.modules
+
             def __torch_dispatch__(
                 self, func: Any, types: Any, args: Any = (), kwargs: Optional[Dict[str, Any]] = None
             ) -> Any:

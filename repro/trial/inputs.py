@@ -19,13 +19,13 @@ class Replay:
     """A file of kept inputs, given to each trial in place of its own draws."""
 
     def __init__(self, path: Path) -> None:
-        self._torch = importlib.import_module("torch")
-        self._kept = self._torch.load(path, map_location="cpu", weights_only=True)
+        self.torch = importlib.import_module("torch")
+        self._kept = self.torch.load(path, map_location="cpu", weights_only=True)
         self._draws = self.fresh()
 
     def fresh(self) -> Draws:
         """The draws, from the first one on."""
-        return Draws(self._torch, self._kept["tensors"])
+        return Draws(self.torch, self._kept["tensors"])
 
     def context(self) -> ContextManager[Any]:
         """A context in which one trial gets the kept inputs. Enter it when the generators are seeded."""
@@ -38,6 +38,16 @@ class Replay:
     def seed(self) -> int:
         """The seed that the inputs came from, for whatever a test draws beside them."""
         return int(self._kept["seed"])
+
+    @property
+    def tensors(self) -> List[Any]:
+        """What was drawn, in order."""
+        return list(self._kept["tensors"])
+
+    @property
+    def states(self) -> Dict[str, Any]:
+        """Of Python's and numpy's generators, before the first draw."""
+        return dict(self._kept["states"])
 
     def misses(self, *, passed: bool) -> bool:
         """Whether the last trial drew other shapes or types than those that were kept.

@@ -9,6 +9,8 @@ A block file holds one JSON object a line. Its events, in the order they come:
 ``inputs``    the random inputs of a failing trial were kept as bits, or why not
 ``missing``   in place of trials and the end: the test is not there, or its file cannot be imported
 ``tests``     the ids that match, where the request asked for a list
+``case``      what the case is made of: arguments, and constants that its trial came across
+``reduced``   a failing trial whose inputs were made small
 ``block_end`` the block ran through, or stopped itself and says why
 """
 
@@ -72,4 +74,6 @@ class Event(str, Enum):
     INPUTS = "inputs"
     MISSING = "missing"
     TESTS = "tests"
+    CASE = "case"
+    REDUCED = "reduced"
     BLOCK_END = "block_end"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, List, Mapping, Optional, Tuple
 
+from .alteration import Alteration, parse_alteration
 from .records import SCHEMA, Mode
 
 
@@ -76,6 +77,7 @@ class Request:
             without one is run as it is.
         list_only: collect, write the ids that match, run nothing.
         python_path: folders put in front of `sys.path`.
+        altered: what is changed about the test.
         probe: look into each trial, and write `probe.jsonl`; None to run trials as they are.
     """
 
@@ -93,6 +95,7 @@ class Request:
     replay: Mapping[int, Path] = field(default_factory=dict)
     list_only: bool = False
     python_path: Tuple[str, ...] = ()
+    altered: Alteration = field(default_factory=Alteration)
     probe: Optional[ProbeRequest] = None
 
 
@@ -136,6 +139,7 @@ def parse_request(raw: Mapping[str, Any]) -> Request:
             replay=_replay(raw),
             list_only=raw.get("expand") == "list",
             python_path=tuple(str(folder) for folder in raw.get("python_path") or ()),
+            altered=parse_alteration(raw),
             probe=_probe(raw.get("probe")),
         )
     except (TypeError, ValueError) as error:
