@@ -12,7 +12,7 @@ from .exact import rounding_grids, smaller
 from .kernels import deformable_attention_backward_kernel, deformable_attention_coarse_kernel
 from .plans import Plan
 from .sizes import Options, Sizes, sum_dtype
-from .tiles import Tile, backward_tile, coarse_side, coarse_tile
+from .tiles import SIDE, Tile, backward_tile, coarse_precision, coarse_tile, coarse_tiles
 
 Gradients: TypeAlias = tuple[Tensor | None, Tensor | None, Tensor | None]
 COARSE_PARTS = 16  # programs that share the queries of one head and one coarse level
@@ -37,7 +37,7 @@ class Backward:
     def run(self, scatter: bool, gather: bool) -> Gradients:
         """Gradients of the image if `scatter`, of points and weights if `gather`."""
         exact = scatter and self.options.deterministic
-        side = coarse_side(self.sizes.samples, self.img.dtype == torch.float64) if scatter else 0
+        tiles = coarse_tiles(self.sizes.samples, self.img.dtype) if scatter else 0
         sums = self._zeros() if scatter else self.img
         rest = self._zeros() if exact else sums
         grids = self._grids() if exact else sums
@@ -45,10 +45,10 @@ class Backward:
         grad_points = torch.empty_like(self.points) if gather else self.points
         grad_weights = torch.empty_like(self.weights) if gather else self.weights
         if scatter or gather:
-            does = (scatter, gather, exact, addends, side)
+            does = (scatter, gather, exact, addends, tiles)
             self._fine(does, (sums, rest, grids, grad_points, grad_weights))
-        if side > 0:
-            self._coarse((exact, addends, side), (sums, rest, grids))
+        if tiles > 0:
+            self._coarse((exact, addends, tiles), (sums, rest, grids))
         grad_img = None
         if scatter:
             grad_img = (sums + rest if exact else sums).to(self.img.dtype)
@@ -69,7 +69,7 @@ class Backward:
         part = -(-sizes.queries // (COARSE_PARTS * tile.queries)) * tile.queries
         programs = -(-sizes.queries // part) * -(-sizes.channels // tile.channels)
         inputs = (self.shapes, self.points, self.weights, self.grad_out)
-        grid = (programs, sizes.levels, sizes.batch * sizes.heads)
+        grid = (programs, sizes.levels * does[-1], sizes.batch * sizes.heads)
         plan(grid, inputs + outputs, (sizes.pixels, sizes.queries, part))
 
     def _zeros(self) -> Tensor:
@@ -84,8 +84,8 @@ def _backward_plan(
     sizes: Sizes, dtype: torch.dtype, options: Options, tile: Tile, does: tuple[Any, ...]
 ) -> Plan:
     constants = {**sizes.constants(dtype), **options.constants()}
-    constants |= dict(zip(("SCATTER", "GATHER", "EXACT", "SMALLER", "SIDE"), does, strict=True))
-    constants |= {"BLOCK_N": tile.queries, "BLOCK_C": tile.channels}
+    constants |= dict(zip(("SCATTER", "GATHER", "EXACT", "SMALLER", "TILES"), does, strict=True))
+    constants |= {"SIDE": SIDE, "BLOCK_N": tile.queries, "BLOCK_C": tile.channels}
     return Plan(deformable_attention_backward_kernel, constants, tile.warps)
 
 
@@ -95,6 +95,7 @@ def _coarse_plan(
 ) -> Plan:
     constants = {**sizes.constants(dtype), **options.constants()}
     del constants["WIDE"]
-    constants |= dict(zip(("EXACT", "SMALLER", "SIDE"), does, strict=True))
+    constants |= dict(zip(("EXACT", "SMALLER", "TILES"), does, strict=True))
+    constants |= {"SIDE": SIDE, "PRECISION": coarse_precision(dtype)}
     constants |= {"BLOCK_N": tile.queries, "BLOCK_C": tile.channels}
     return Plan(deformable_attention_coarse_kernel, constants, tile.warps)

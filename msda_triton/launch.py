@@ -18,6 +18,8 @@ from .shapes import shapes_on
 from .sizes import Options, Sizes
 from .tiles import Tile, forward_tile
 
+MANY = 1 << 16  # rows that fill a GPU several times
+
 __all__ = ["INTERPRETED", "Options", "launch_backward", "launch_forward"]
 
 
@@ -29,7 +31,7 @@ def launch_forward(
     out = img.new_empty(sizes.batch, sizes.queries, sizes.heads, sizes.channels)
     if out.numel() == 0:
         return out
-    tile = forward_tile(sizes.channels, img.dtype.itemsize, sizes.rows)
+    tile = forward_tile(sizes.channels, img.dtype.itemsize, sizes.rows >= MANY)
     plan = _forward_plan(sizes.key(), img.dtype, options, tile)
     programs = -(-sizes.queries // tile.queries) * -(-sizes.channels // tile.channels)
     shapes = shapes_on(img_shapes, img.device)

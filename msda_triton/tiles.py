@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
+import torch
 import triton
 
 from .plans import INTERPRETED, VERSION
+
+SIDE = 8  # pixels of a coarse level's tile, in a row and in a column
 
 
 class Tile(NamedTuple):
@@ -17,15 +21,17 @@ class Tile(NamedTuple):
     warps: int
 
 
-def forward_tile(channels: int, itemsize: int, rows: int) -> Tile:
-    """Tile of the forward kernel for `rows` = batches * queries * heads."""
+@cache
+def forward_tile(channels: int, itemsize: int, many: bool) -> Tile:
+    """Tile of the forward kernel; `many` rows = batches * queries * heads fill the GPU several times."""
     width = min(triton.next_power_of_2(channels), 128)
     if INTERPRETED:  # an operation costs the same there whatever its size
         return Tile(128, width, 1)
-    values = 2048 if itemsize == 2 and rows >= 1 << 16 else 1024
+    values = 2048 if itemsize == 2 and many else 1024
     return Tile(max(values // width, 1), width, 8)
 
 
+@cache
 def backward_tile(channels: int) -> Tile:
     """Tile of the backward kernel: one warp, so that sums over channels stay in it."""
     width = min(triton.next_power_of_2(channels), 128)
@@ -34,15 +40,28 @@ def backward_tile(channels: int) -> Tile:
     return Tile(max(128 // width, 1), width, 1)
 
 
-def coarse_side(samples: int, float64: bool) -> int:
-    """Levels of at most this many pixels square go to the coarse kernel; 0 for none.
+def coarse_tiles(samples: int, dtype: torch.dtype) -> int:
+    """Levels of at most this many tiles of SIDE x SIDE pixels go to the coarse kernel; 0 for none.
 
     Where a head has few `samples` = queries * points on a level, one more launch costs more than it saves.
     Older Tritons fail to compile that kernel ("parent not supported yet").
     """
-    return 8 if samples >= 1 << 13 and not float64 and VERSION >= (3, 2) else 0
+    if samples < 1 << 13 or dtype == torch.float64 or VERSION < (3, 2):
+        return 0
+    return 1 if dtype == torch.float32 else 4
 
 
+def coarse_precision(dtype: torch.dtype) -> str:
+    """How the coarse kernel multiplies: at least as exact as the gradient of the output is given.
+
+    The interpreter holds bfloat16 as whole numbers, and so multiplies them as such.
+    """
+    if INTERPRETED:
+        return "tf32x3"
+    return {torch.float16: "tf32", torch.bfloat16: "bf16"}.get(dtype, "tf32x3")
+
+
+@cache
 def coarse_tile(channels: int) -> Tile:
     """Tile of the coarse kernel; a matrix product takes at least 16 channels."""
     return Tile(128, max(16, min(triton.next_power_of_2(channels), 64)), 4)

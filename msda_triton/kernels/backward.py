@@ -6,7 +6,7 @@ import triton
 import triton.language as tl
 
 from .coordinates import neighbours
-from .sums import grid_at, scatter
+from .sums import grid_at, scatter, tiles_of
 
 
 @triton.jit(do_not_specialize=["I", "N"])
@@ -37,6 +37,7 @@ def deformable_attention_backward_kernel(
     EXACT: tl.constexpr,
     SMALLER: tl.constexpr,
     SIDE: tl.constexpr,
+    TILES: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_C: tl.constexpr,
 ):
@@ -47,7 +48,7 @@ def deformable_attention_backward_kernel(
     `grad_point_x = weight * (width, or width - 1) * ((1-y)(d_01 - d_00) + y(d_11 - d_10))`, y alike.
     A program owns its queries, so these two need no atomics and are the same in every run.
 
-    Levels of at most SIDE x SIDE pixels are left to the coarse kernel.
+    Levels of at most TILES tiles of SIDE x SIDE pixels are left to the coarse kernel.
     """
     tiles = tl.cdiv(N, BLOCK_N)
     program = tl.program_id(0)
@@ -76,7 +77,7 @@ def deformable_attention_backward_kernel(
         sums_row = sums_ptr + first
         rest_row = rest_ptr + first
         grids_row = grids_ptr + (batch * I + start) * H + head
-        fine = (height > SIDE) | (width > SIDE)
+        fine = tiles_of(height, width, SIDE) > TILES
         for point in range(P):
             place = row * (L * P) + level * P + point
             s_x = tl.load(points_ptr + 2 * place, mask=queries, other=0.0).to(SUM)

@@ -6,7 +6,7 @@ import triton
 import triton.language as tl
 
 from .coordinates import neighbours
-from .sums import grid_at, level_of, scatter
+from .sums import grid_at, level_of, scatter, tiles_of
 
 
 @triton.jit(do_not_specialize=["I", "N", "PART"])
@@ -32,26 +32,36 @@ def deformable_attention_coarse_kernel(
     EXACT: tl.constexpr,
     SMALLER: tl.constexpr,
     SIDE: tl.constexpr,
+    TILES: tl.constexpr,
+    PRECISION: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_C: tl.constexpr,
 ):
-    """`grad_img[i] = sum over queries n of share[i, n] * grad_out[n]` where a level is at most SIDE x SIDE.
+    """`grad_img[i] = sum over queries n of share[i, n] * grad_out[n]` where a level is a tile or a few.
+
+    A tile is SIDE x SIDE pixels; levels of more than TILES tiles are left to the backward kernel.
 
     `share[i, n] = sum over p of weights[n, p] * max(0, 1 - |x - x_i|) * max(0, 1 - |y - y_i|)`: bilinear
-    weights as hat functions, so the matrix is built without looking anything up. The product is taken in
-    three terms of TF32, as good as float32. A weight or gradient that is not finite reaches the whole level.
+    weights as hat functions, so the matrix is built without looking anything up. PRECISION is of the product,
+    whose sums are float32: "tf32x3", as good as float32; "tf32", which holds a float16 gradient as it is;
+    "bf16", which does so with bfloat16. A weight or gradient that is not finite reaches the whole level.
     """
     blocks: tl.constexpr = (C + BLOCK_C - 1) // BLOCK_C
     part = tl.program_id(0) // blocks
     channel = tl.program_id(0) % blocks * BLOCK_C + tl.arange(0, BLOCK_C)
-    level = tl.program_id(1)
+    level = tl.program_id(1) // TILES
+    tile = tl.program_id(1) % TILES
     head = tl.program_id(2) % H
     batch = (tl.program_id(2) // H).to(tl.int64)
     start, height, width = level_of(shapes_ptr, level)
-    if (height <= SIDE) & (width <= SIDE) & (start + height * width <= I):
+    across = tl.cdiv(width, SIDE)
+    tiles = tiles_of(height, width, SIDE)
+    if (tile < tiles) & (tiles <= TILES) & (start + height * width <= I):
+        top = tile // across * SIDE
+        left = tile % across * SIDE
         total = tl.zeros([SIDE * SIDE, BLOCK_C], dtype=SUM)
-        rows = tl.arange(0, SIDE).to(SUM)[:, None, None]
-        columns = tl.arange(0, SIDE).to(SUM)[None, :, None]
+        rows = (top + tl.arange(0, SIDE)).to(SUM)[:, None, None]
+        columns = (left + tl.arange(0, SIDE)).to(SUM)[None, :, None]
         for first in range(part * PART, tl.minimum(part * PART + PART, N), BLOCK_N):
             query = first + tl.arange(0, BLOCK_N)
             queries = query < N
@@ -60,7 +70,7 @@ def deformable_attention_coarse_kernel(
                 grad_out_ptr + row[:, None] * C + channel[None, :],
                 mask=queries[:, None] & (channel < C)[None, :],
                 other=0.0,
-            ).to(SUM)
+            )
             shares = tl.zeros([SIDE, SIDE, BLOCK_N], dtype=SUM)
             for point in tl.static_range(P):
                 place = row * (L * P) + level * P + point
@@ -75,10 +85,13 @@ def deformable_attention_coarse_kernel(
                 vertical = tl.maximum(1 - tl.abs(y[None, None, :] - rows), 0.0) * weight[None, None, :]
                 shares += vertical * tl.maximum(1 - tl.abs(x[None, None, :] - columns), 0.0)
             flat = tl.reshape(shares, [SIDE * SIDE, BLOCK_N])
-            total += tl.dot(flat, grad_out, input_precision="tf32x3")
+            if PRECISION == "bf16":
+                total += tl.dot(flat.to(tl.bfloat16), grad_out)
+            else:
+                total += tl.dot(flat, grad_out.to(SUM), input_precision=PRECISION)
 
-        y = tl.arange(0, SIDE * SIDE) // SIDE
-        x = tl.arange(0, SIDE * SIDE) % SIDE
+        y = top + tl.arange(0, SIDE * SIDE) // SIDE
+        x = left + tl.arange(0, SIDE * SIDE) % SIDE
         exists = (y < height) & (x < width)
         pixel = batch * I + start + y * width + x
         grid = grid_at(grids_ptr + pixel * H + head, exists, EXACT)

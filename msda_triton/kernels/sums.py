@@ -42,3 +42,9 @@ def level_of(shapes_ptr, level):
     height = tl.load(shapes_ptr + 2 * level).to(tl.int32)
     width = tl.load(shapes_ptr + 2 * level + 1).to(tl.int32)
     return start, height, width
+
+
+@triton.jit
+def tiles_of(height, width, SIDE: tl.constexpr):
+    """How many tiles of SIDE x SIDE pixels cover a level."""
+    return tl.cdiv(height, SIDE) * tl.cdiv(width, SIDE)

@@ -68,15 +68,16 @@ def sources(kind, channels):
     types |= {"shapes_ptr": "*i64", "density_ptr": "*i32", "I": "i32", "N": "i32", "PART": "i32"}
     constants = {"H": 8, "C": channels, "L": 4, "P": 3, "BORDER": True, "ALIGN_CORNERS": False, "ATEN": False}
     constants |= {"WIDE": False, "SUM": tl.float64 if double else tl.float32, "UNITS": 2**18, "BLOCK": 256}
-    constants |= {"SCATTER": True, "GATHER": True, "SIDE": 8, "SMALLER": 2.0**-11}
+    constants |= {"SCATTER": True, "GATHER": True, "SIDE": 8, "TILES": 4, "SMALLER": 2.0**-11}
     constants |= {"WORD": tl.int64 if double else tl.int32, "DIGITS": 52 if double else 23, "TINY": 2.0**-80}
     sizes = 8 if double else 4 if kind == "fp32" else 2
-    tiles = (("forward", forward_tile(channels, sizes, 1 << 20)), ("backward", backward_tile(channels)))
+    tiles = (("forward", forward_tile(channels, sizes, True)), ("backward", backward_tile(channels)))
     tiles += (("exact", backward_tile(channels)), ("coarse", coarse_tile(channels)))
     tiles += (("density", Tile(0, 0, 4)), ("grid", Tile(0, 0, 4)))
     for name, tile in tiles:
         if name == "coarse" and (double or VERSION < (3, 2)):  # nor does the operator use it there
             continue
+        constants["PRECISION"] = {"bf16": "bf16", "fp16": "tf32"}.get(kind, "tf32x3")
         blocks = {"BLOCK_N": tile.queries, "BLOCK_C": tile.channels, "EXACT": name == "exact"}
         yield name, KERNELS[name], types, constants | blocks, tile.warps
 

@@ -7,7 +7,7 @@ from test_kernels import TOLERANCE, agree, draw, gradients
 from msda_triton import reference_multiscale_deformable_attention, triton_multiscale_deformable_attention
 
 LEVELS = [(9, 7), (2, 8), (8, 8)]
-SIZES = (2, 1, 5, 131, 2, LEVELS)
+SIZES = (1, 1, 5, 131, 2, LEVELS)
 
 
 def deterministic(*arguments):
@@ -20,21 +20,21 @@ def image_gradient(operator, img, points, weights, grad_out, padding_mode="zeros
     return torch.autograd.grad(out, leaf, grad_out)[0]
 
 
-@pytest.fixture(params=[0, 8])
-def side(request, monkeypatch):
-    """Without the coarse levels' kernel, and with it."""
-    import msda_triton.backward
+@pytest.fixture(params=[0, 2])
+def tiles(request, monkeypatch):
+    """Without the coarse levels' kernel, and with it for levels of one or two tiles."""
 
-    monkeypatch.setattr(
-        msda_triton.backward, "coarse_side", lambda _samples, float64: 0 if float64 else request.param
-    )
-    return request.param
+    def choose(_samples, dtype):
+        return 0 if dtype == torch.float64 else request.param
+
+    monkeypatch.setattr("msda_triton.backward.coarse_tiles", choose)
 
 
 @pytest.mark.parametrize("padding_mode", ["border", "zeros"])
 @pytest.mark.parametrize("dtype", list(TOLERANCE), ids=str)
 @pytest.mark.parametrize("operator", [triton_multiscale_deformable_attention, deterministic])
-def test_gradients_are_the_formula(side, operator, dtype, padding_mode):
+@pytest.mark.usefixtures("tiles")
+def test_gradients_are_the_formula(operator, dtype, padding_mode):
     img, points, weights = draw(*SIZES, dtype, 0)
     points = points.to(dtype if dtype == torch.float64 else torch.float32)
     found = gradients(operator, img, points, weights, LEVELS, padding_mode, False)
@@ -50,10 +50,10 @@ def test_order_leaves_no_trace(monkeypatch, dtype, scale):
 
     Without `deterministic` they are not, so the test can fail.
     """
-    monkeypatch.setattr("msda_triton.backward.coarse_side", lambda _samples, _float64: 0)
+    monkeypatch.setattr("msda_triton.backward.coarse_tiles", lambda *_: 0)
     img, points, weights = draw(*SIZES, dtype, 1)
     points = points.to(dtype)
-    grad_out = torch.randn(2, 131, 1, 5, dtype=dtype) * torch.logspace(-4, 4, 131, dtype=dtype)[:, None, None]
+    grad_out = torch.randn(1, 131, 1, 5, dtype=dtype) * torch.logspace(-4, 4, 131, dtype=dtype)[:, None, None]
     grad_out = grad_out * scale
     order = torch.randperm(131)
     for operator, same in ((deterministic, True), (triton_multiscale_deformable_attention, False)):
@@ -64,9 +64,9 @@ def test_order_leaves_no_trace(monkeypatch, dtype, scale):
 
 
 def test_use_deterministic_algorithms_is_followed(monkeypatch):
-    monkeypatch.setattr("msda_triton.backward.coarse_side", lambda _samples, _float64: 0)
+    monkeypatch.setattr("msda_triton.backward.coarse_tiles", lambda *_: 0)
     img, points, weights = draw(*SIZES, torch.float64, 2)
-    grad_out = torch.randn(2, 131, 1, 5, dtype=torch.float64)
+    grad_out = torch.randn(1, 131, 1, 5, dtype=torch.float64)
     wanted = image_gradient(deterministic, img, points, weights, grad_out)
     torch.use_deterministic_algorithms(True)
     try:
@@ -80,7 +80,7 @@ def test_use_deterministic_algorithms_is_followed(monkeypatch):
 
 def test_zero_weights_and_gradients():
     img, points, weights = draw(*SIZES, torch.float32, 3)
-    zeros = torch.zeros(2, 131, 1, 5)
+    zeros = torch.zeros(1, 131, 1, 5)
     assert not image_gradient(deterministic, img, points.float(), torch.zeros_like(weights), zeros + 1).any()
     assert not image_gradient(deterministic, img, points.float(), weights, zeros).any()
 
@@ -89,7 +89,7 @@ def test_zero_weights_and_gradients():
 def test_gradients_that_are_not_finite_show():
     img, points, weights = draw(*SIZES, torch.float32, 4)
     for bad in (float("nan"), float("inf")):
-        grad_out = torch.ones(2, 131, 1, 5)
+        grad_out = torch.ones(1, 131, 1, 5)
         grad_out[0, 0, 0, 0] = bad
         assert not image_gradient(deterministic, img, points.float(), weights, grad_out).isfinite().all()
 
