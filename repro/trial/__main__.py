@@ -12,6 +12,7 @@ from typing import List, TextIO
 
 import pytest
 
+from . import probe_hooks
 from .altered import install_constants
 from .arguments import pytest_arguments
 from .block import Block
@@ -51,7 +52,7 @@ def run_block(request: Request) -> None:
     os.chdir(request.root)
     sys.path[:0] = [folder for folder in request.python_path if folder not in sys.path]
     seeding, comparisons = Seeding(), Comparisons()
-    install(comparisons, seeding.loaded)
+    install(comparisons, lambda name: _loaded(name, request, seeding))
     install_constants(request.altered.constants, request.root, request.test_file)
     block = Block(request, RecordFile(request.records / "records.jsonl"), seeding, comparisons)
     if not request.test_file.is_file():
@@ -66,6 +67,13 @@ def run_block(request: Request) -> None:
     if not block.began:
         block.write_cell()
         block.write_missing("configuration", Outcome.FAILED_OTHERWISE, echo.text)
+
+
+def _loaded(name: str, request: Request, seeding: Seeding) -> None:
+    """A library was loaded: it is seeded, and where the request is for a probe, hooked."""
+    if request.probe is not None:
+        probe_hooks.loaded(name)
+    seeding.loaded(name)
 
 
 def main(arguments: List[str]) -> int:

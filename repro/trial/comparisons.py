@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import sys
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
 _MOST = 200
 _OWN = os.path.dirname(__file__)  # noqa: PTH120 - called once, compared with code objects' raw file names
@@ -14,6 +15,10 @@ _LIBRARIES = tuple(f"{os.sep}{name}{os.sep}" for name in ("torch", "numpy", "uni
 
 Measure = Callable[[Mapping[str, Any], bool], List[Dict[str, Any]]]
 """Takes the arguments by name and whether the comparison passed; gives one record per pair compared."""
+
+
+Observer = Callable[[int, str, Mapping[str, Any], bool], None]
+"""Takes a comparison's index, where it was called, its arguments by name, and whether it passed."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,21 @@ class Comparisons:
         self._count = 0
         self._failed: Optional[Tuple[int, Optional[BaseException]]] = None
         self._inside = False
+        self._observer: Optional[Observer] = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a comparison is being made or measured now."""
+        return self._inside
+
+    @contextlib.contextmanager
+    def observed_by(self, observer: Observer) -> Iterator[None]:
+        """Hand every comparison of the body on, while its tensors are at hand."""
+        self._observer = observer
+        try:
+            yield
+        finally:
+            self._observer = None
 
     def begin(self) -> None:
         """Measure from now on; a trial begins."""
@@ -109,10 +129,17 @@ class Comparisons:
             self._failed = (index, error)
         if self._records is None or index >= _MOST:
             return
-        common = {"index": index, "function": compared.name, "where": _where(), "passed": passed}
+        common: Dict[str, Any] = {
+            "index": index,
+            "function": compared.name,
+            "where": _where(),
+            "passed": passed,
+        }
         try:
             bound = {**compared.defaults, **dict(zip(compared.parameters, args)), **kwargs}  # noqa: B905
             pairs = compared.measure(bound, passed)
+            if self._observer is not None:
+                self._observer(index, common["where"], bound, passed)
         except Exception as failure:  # a measurement never becomes the test's outcome
             pairs = [{"unmeasured": f"{type(failure).__name__}: {failure}"[:200]}]
         self._records.extend({**common, **pair} for pair in pairs[:_MOST])

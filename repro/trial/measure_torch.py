@@ -19,19 +19,20 @@ def measure_close(torch: Any, bound: Mapping[str, Any], passed: bool) -> List[Di
     if isinstance(bound["actual"], torch.Tensor):
         return [_measure_leaf(torch, bound["actual"], bound["expected"], bound, passed)]
     pairs: List[Dict[str, Any]] = []
-    for path, actual, expected in _leaves(bound["actual"], bound["expected"], ""):
+    for path, actual, expected in leaves_of(bound["actual"], bound["expected"], ""):
         record = _measure_leaf(torch, actual, expected, bound, passed)
         pairs.append({"item": path, **record} if path else record)
     return pairs
 
 
-def _leaves(actual: Any, expected: Any, path: str) -> List[Tuple[str, Any, Any]]:
+def leaves_of(actual: Any, expected: Any, path: str = "") -> List[Tuple[str, Any, Any]]:
+    """The pairs in nested data that are compared with each other, each with its place in the data."""
     if isinstance(actual, Mapping) and isinstance(expected, Mapping):
         keys = [key for key in actual if key in expected]
-        nested = [_leaves(actual[key], expected[key], f"{path}[{key!r}]") for key in keys]
+        nested = [leaves_of(actual[key], expected[key], f"{path}[{key!r}]") for key in keys]
     elif _is_sequence(actual) and _is_sequence(expected):
         both = zip(actual, expected)  # noqa: B905 - of unequal lengths, measure what both have
-        nested = [_leaves(one, other, f"{path}[{i}]") for i, (one, other) in enumerate(both)]
+        nested = [leaves_of(one, other, f"{path}[{i}]") for i, (one, other) in enumerate(both)]
     else:
         return [(path, actual, expected)]
     return [leaf for leaves in nested for leaf in leaves]
@@ -48,13 +49,14 @@ def _measure_leaf(
     if isinstance(actual, numbers) and isinstance(expected, numbers):
         kinds = {bool: torch.bool, int: torch.int64, float: torch.float64}
         like = [torch.empty(0, dtype=kinds[type(one)], device="cpu") for one in (actual, expected)]
-        return measure_numbers(actual, expected, *_tolerances(torch, bound, *like))
+        return measure_numbers(actual, expected, *tolerances_of(torch, bound, *like))
     actual, expected = torch.as_tensor(actual), torch.as_tensor(expected)
-    atol, rtol = _tolerances(torch, bound, actual, expected)
+    atol, rtol = tolerances_of(torch, bound, actual, expected)
     return measure_tensors(torch, actual, expected, atol, rtol, bool(bound.get("equal_nan")), passed)
 
 
-def _tolerances(torch: Any, bound: Mapping[str, Any], actual: Any, expected: Any) -> Tuple[float, float]:
+def tolerances_of(torch: Any, bound: Mapping[str, Any], actual: Any, expected: Any) -> Tuple[float, float]:
+    """Absolute and relative tolerance that a comparison applies: its own, or the types' usual ones."""
     atol, rtol = bound.get("atol"), bound.get("rtol")
     if atol is None or rtol is None:
         rtol, atol = _default_tolerances(torch.testing._comparison, actual.dtype, expected.dtype)

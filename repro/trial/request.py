@@ -39,7 +39,6 @@ class ProbeRequest:
     Args:
         steps: steps written one by one; after that every tenth, and every one with a first NaN.
         bytes: size of the file at which steps are no longer written.
-        precision: whether each operation is done in float64, too.
         derivatives: whether compared gradients are held against differences.
         elements: failing elements of a comparison that are looked at, at most.
         controls: passing elements of the same tensor, at most.
@@ -49,7 +48,6 @@ class ProbeRequest:
 
     steps: int = 2000
     bytes: int = 64 * 2**20
-    precision: bool = True
     derivatives: bool = True
     elements: int = 20
     controls: int = 5

@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, ContextManager, Dict, List, Optional, Tuple
 
+from . import probe_trial
 from .classify import classify, is_sticky, text_of
 from .comparisons import Comparisons
 from .inputs import Keeper, Replay, mismatches
+from .probe_calls import ending_quietly
+from .probe_file import ProbeFile
 from .protocol import Protocol, Ran
 from .records import Event, Outcome
 from .request import Request
@@ -60,17 +63,43 @@ class Trials:
         self._records.write(Event.START, trial=trial, seed=seed, time=time.time())
         began = time.perf_counter()
         replay = self._replay(seed)
-        self._seeding.seed(replay.seed if replay else seed)
-        ran, compared = self._run(protocol, replay)
-        end = self._end(ran, compared)
-        if replay is not None and replay.misses(passed=ran.error is None):
-            end = {"outcome": Outcome.OTHER_INPUTS.value, "duration": ran.duration, "message": _MISSES}
+        ran, compared, end = self._once(protocol, seed, replay)
         end["total"] = time.perf_counter() - began
         self._counts[end["outcome"]] += 1
         self._records.write(Event.END, trial=trial, seed=seed, time=time.time(), **end)
         if end["outcome"] == Outcome.FAILED.value and self._keeper.wants(seed):
             self._keep(protocol, trial, seed, compared)
+        if self._request.probe is not None:
+            self._look_into(protocol, trial, seed, end)
         return ran.error
+
+    def _once(
+        self,
+        protocol: Protocol,
+        seed: int,
+        replay: Optional[Replay],
+        inside: Optional[ContextManager[Any]] = None,
+    ) -> Tuple[Ran, Compared, Dict[str, Any]]:
+        self._seeding.seed(replay.seed if replay else seed)
+        ran, compared = self._run(protocol, replay, inside)
+        end = self._end(ran, compared)
+        if replay is not None and replay.misses(passed=ran.error is None):
+            end = {"outcome": Outcome.OTHER_INPUTS.value, "duration": ran.duration, "message": _MISSES}
+        return ran, compared, end
+
+    def _look_into(self, protocol: Protocol, trial: int, seed: int, end: Dict[str, Any]) -> None:
+        """Run a trial again under the probe, as often as that takes."""
+        assert self._request.probe is not None
+        replay, mode = self._replay(seed), self._request.mode.value
+        file = ProbeFile(self._request.records / "probe.jsonl", self._request.probe)
+
+        def run(inside: ContextManager[Any]) -> Dict[str, Any]:
+            self._records.write(Event.RERUN, trial=trial, seed=seed, time=time.time())
+            return self._once(protocol, seed, replay, inside)[2]
+
+        probe_trial.begin(file, replay.seed if replay else seed, mode)
+        with ending_quietly(protocol.item):
+            probe_trial.look_into(run, self._comparisons, file, self._request.probe, end)
 
     def _replay(self, seed: int) -> Optional[Replay]:
         path = self._request.replay.get(seed)
@@ -80,9 +109,11 @@ class Trials:
             self._replays[seed] = Replay(path)
         return self._replays[seed]
 
-    def _run(self, protocol: Protocol, replay: Optional[Replay]) -> Tuple[Ran, Compared]:
+    def _run(
+        self, protocol: Protocol, replay: Optional[Replay], inside: Optional[ContextManager[Any]] = None
+    ) -> Tuple[Ran, Compared]:
         self._comparisons.begin()
-        with replay.context() if replay else contextlib.nullcontext():
+        with replay.context() if replay else contextlib.nullcontext(), inside or contextlib.nullcontext():
             ran = protocol.run()
         return ran, self._comparisons.end()
 

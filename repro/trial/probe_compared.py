@@ -1,0 +1,174 @@
+"""Elements of comparisons: what each side gave, what float64 gives, and whose gradient it is."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+from .measure_numbers import unravel
+from .measure_torch import leaves_of, tolerances_of
+from .probe_file import ProbeFile
+from .probe_numbers import spacing
+from .probe_session import Session
+from .request import ProbeRequest
+
+_NO_GRADIENT = "the compared tensor is no gradient that backward or grad gave, whole and in order"
+
+
+@dataclass(frozen=True)
+class Side:
+    """Whose gradient a compared tensor is.
+
+    Args:
+        name: "actual" or "expected".
+        leaf: number of the input.
+        calls: numbers of the calls to differentiate that gave it.
+        element: index in the input.
+    """
+
+    name: str
+    leaf: int
+    calls: Tuple[int, ...]
+    element: Tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Element:
+    """One compared element of gradients.
+
+    Args:
+        comparison: index of the comparison.
+        element: index in the compared tensors.
+        control: whether it is a passing one.
+        actual: its value.
+        expected: its value.
+        tolerance: how far the two may be apart.
+        sides: whose gradients were compared; none where neither is one.
+    """
+
+    comparison: int
+    element: Tuple[int, ...]
+    control: bool
+    actual: float
+    expected: float
+    tolerance: float
+    sides: Tuple[Side, ...]
+
+
+class Examiner:
+    """Looks at failed comparisons while their tensors are at hand.
+
+    Args:
+        session: the run that they belong to.
+        file: takes the elements.
+        options: how many.
+    """
+
+    def __init__(self, session: Session, file: ProbeFile, options: ProbeRequest) -> None:
+        self._session = session
+        self._file = file
+        self._options = options
+        self.elements: List[Element] = []
+
+    def note(self, index: int, where: str, bound: Mapping[str, Any], passed: bool) -> None:
+        """A comparison was made."""
+        if passed:
+            return
+        with self._session.guarded():
+            pair = (bound.get("actual", bound.get("input")), bound.get("expected", bound.get("other")))
+            for _, actual, expected in leaves_of(*pair):
+                self._pair(index, where, actual, expected, bound)
+
+    def _pair(self, index: int, where: str, actual: Any, expected: Any, bound: Mapping[str, Any]) -> None:
+        torch, fits = self._session.torch, self._session.shadows.fits
+        if not (isinstance(actual, torch.Tensor) and isinstance(expected, torch.Tensor)):
+            return
+        real = actual.is_floating_point() and expected.is_floating_point()
+        if not (fits(actual) and fits(expected) and real and actual.shape == expected.shape):
+            return
+        atol, rtol = tolerances_of(torch, bound, actual, expected)
+        wide = [one.detach().double() for one in (actual, expected.to(actual.device))]
+        close = torch.isclose(*wide, rtol=rtol, atol=atol, equal_nan=bool(bound.get("equal_nan")))
+        facts = [self._side(name, one) for name, one in (("actual", actual), ("expected", expected))]
+        for place, control in self._places(wide, close.reshape(-1), atol, rtol):
+            element = tuple(unravel(place, list(actual.shape)))
+            values = [float(one.reshape(-1)[place]) for one in wide]
+            tolerance = atol + rtol * abs(values[1])
+            told = self._truth(facts, place, values, tolerance, actual.dtype)
+            sides = tuple(side for side in (self._gradient(fact, element) for fact in facts) if side)
+            self.elements.append(Element(index, element, control, values[0], values[1], tolerance, sides))
+            self._file.write(
+                "precision",
+                comparison=index,
+                where=where,
+                element=element,
+                control=control,
+                actual=values[0],
+                expected=values[1],
+                **told,
+            )
+
+    def _places(self, wide: List[Any], close: Any, atol: float, rtol: float) -> List[Tuple[int, bool]]:
+        """The elements that are furthest apart, and passing ones at even distances among them."""
+        torch = self._session.torch
+        actual, expected = (one.reshape(-1) for one in wide)
+        excess = ((actual - expected).abs() - (expected.abs() * rtol + atol)).nan_to_num(math.inf)
+        failing, passing = (~close).nonzero().flatten(), close.nonzero().flatten()
+        worst = excess[failing].topk(min(self._options.elements, failing.numel())).indices
+        count = min(self._options.controls, passing.numel())
+        spread = torch.linspace(0, passing.numel() - 1, count, device=passing.device).long()
+        found = [(place, False) for place in failing[worst].tolist()]
+        if len(found) < failing.numel():
+            self._file.truncated = True
+        return found + [(place, True) for place in passing[spread].tolist()]
+
+    def _side(self, name: str, tensor: Any) -> Dict[str, Any]:
+        shadows = self._session.shadows
+        self._session.notice(tensor)
+        shadow = shadows.look(tensor)[0]
+        return {"name": name, "tensor": tensor, "wide": shadows.view(tensor).reshape(-1), "shadow": shadow}
+
+    def _truth(
+        self, facts: List[Dict[str, Any]], place: int, values: List[float], tolerance: float, dtype: Any
+    ) -> Dict[str, Any]:
+        """What float64 says of one element."""
+        opaque = [fact["shadow"].opaque for fact in facts]
+        wide = [None if why else float(fact["wide"][place]) for fact, why in zip(facts, opaque)]  # noqa: B905
+        told: Dict[str, Any] = {"actual_float64": wide[0], "expected_float64": wide[1], "truth": None}
+        sides = [value for value in wide if value is not None]
+        if not sides:
+            return {**told, "why": f"actual: {opaque[0]}; expected: {opaque[1]}"}
+        if len(sides) == 2 and not _within(sides[0], sides[1], tolerance):
+            return {**told, "why": "in float64, too, the two sides differ: they compute different things"}
+        truth = sides[-1]
+        told["truth"] = truth
+        if math.isfinite(truth):
+            torch = self._session.torch
+            unit = float(spacing(torch, torch.tensor(truth, dtype=torch.float64), dtype))
+            told.update(actual_ulp=abs(values[0] - truth) / unit, expected_ulp=abs(values[1] - truth) / unit)
+        wrong = [not _within(value, truth, tolerance) for value in values]
+        names = {(True, True): "both", (True, False): "actual", (False, True): "expected"}
+        return {**told, "wrong": names.get((wrong[0], wrong[1]), "neither")}
+
+    def _gradient(self, fact: Dict[str, Any], element: Tuple[int, ...]) -> Optional[Side]:
+        """The input whose gradient a compared tensor is, and the element of it."""
+        found, tensor = fact["shadow"].gradient, fact["tensor"]
+        if found is None or not found.whole:
+            return None
+        leaf = self._session.leaves.tensors[found.leaf]
+        if tensor.shape != leaf.shape:
+            place = sum(i * stride for i, stride in zip(element, tensor.stride()))  # noqa: B905
+            element = tuple(unravel(place + tensor.storage_offset(), list(leaf.shape)))
+        return Side(fact["name"], found.leaf, tuple(found.calls), element)
+
+
+def no_gradient() -> str:
+    """Why the derivative of an element cannot be measured."""
+    return _NO_GRADIENT
+
+
+def _within(value: float, truth: float, tolerance: float) -> bool:
+    if not (math.isfinite(value) and math.isfinite(truth)):
+        return value == truth or (math.isnan(value) and math.isnan(truth))
+    return abs(value - truth) <= tolerance

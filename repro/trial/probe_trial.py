@@ -1,0 +1,82 @@
+"""A trial looked into: run as it is, run under the probe, and run again and again with an input moved."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import time
+from typing import Any, Callable, ContextManager, Dict
+
+from .comparisons import Comparisons
+from .probe_calls import Nudge
+from .probe_compared import Examiner
+from .probe_derivative import Derivatives
+from .probe_file import ProbeFile
+from .probe_session import Session
+from .request import ProbeRequest
+
+_NO_TORCH = "the test loads no torch, so it has no operations to look at"
+
+Run = Callable[[ContextManager[Any]], Dict[str, Any]]
+"""Runs the trial once in a context; the fields of its `end` line."""
+
+
+def look_into(
+    run: Run, comparisons: Comparisons, file: ProbeFile, options: ProbeRequest, original: Dict[str, Any]
+) -> None:
+    """Run a trial again under the probe, and write down what it does.
+
+    Args:
+        run: runs the trial.
+        comparisons: of the trial that runs.
+        file: takes what is seen, after its `begin`.
+        options: how much that is.
+        original: the `end` line of the trial as it is.
+    """
+    began = time.monotonic()
+    outcome = str(original["outcome"])
+    if "torch" not in sys.modules:
+        _end(file, began, outcome, original, _NO_TORCH)
+        return
+    torch: Any = sys.modules["torch"]
+    session = Session(torch, lambda: comparisons.busy, file)
+    examiner = Examiner(session, file, options)
+    with comparisons.observed_by(examiner.note):
+        end = run(session.watching())
+    if options.derivatives and examiner.elements:
+        again = functools.partial(_run_moved, run, comparisons)
+        Derivatives(again, file, options).measure(examiner.elements, session.leaves.tensors)
+    _end(file, began, outcome, end, session.trouble)
+
+
+def _run_moved(run: Run, comparisons: Comparisons, nudge: Nudge) -> Session:
+    """Run the trial once more with one element of one input moved, for the values of its functions alone."""
+    session = Session(sys.modules["torch"], lambda: comparisons.busy, nudge=nudge)
+    try:
+        run(session.watching())
+    finally:
+        nudge.take_back()
+    return session
+
+
+def begin(file: ProbeFile, seed: int, mode: str) -> None:
+    """Write the first line; before the trial runs, so that a process that dies leaves it behind."""
+    torch: Any = sys.modules.get("torch")
+    device = "cuda" if torch is not None and torch.cuda.is_available() else "cpu"
+    version = None if torch is None else str(torch.__version__)
+    file.write("begin", seed=seed, mode=mode, torch=version, device=device)
+
+
+def _end(file: ProbeFile, began: float, original: str, end: Dict[str, Any], message: str) -> None:
+    outcome = str(end["outcome"])
+    file.write(
+        "end",
+        outcome=outcome,
+        original=original,
+        same_outcome=outcome == original,
+        steps=file.steps,
+        truncated=file.truncated,
+        seconds=time.monotonic() - began,
+        message=str(end.get("message") or "")[:2000],
+        trouble=message,
+    )
