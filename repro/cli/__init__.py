@@ -22,8 +22,13 @@ COMMANDS = {
     "matrix": "Run the target test over many seeds in every cell; end with a table of failure rates.",
     "bisect": "Find since which version, or since which commit, it fails, with a stated confidence.",
     "replay": "Run failing inputs again, bit for bit: is the failure a function of them, and where?",
+    "diagnose": "Find out why: run experiments on failing trials, and weigh every suspected cause.",
+    "report": "Write what a maintainer can act on: the issue text, an HTML page, the evidence.",
+    "verify-fix": "Say whether a patch or a revision fixes the failure, and how many clean runs show it.",
     "check-commit": "Say by exit code whether a commit is good or bad: a step of `git bisect run`.",
     "status": "Show what the ledger holds, and what a run left behind.",
+    "export": "Write rates as CSV or JUnit's XML, or the cells as jobs of a GitHub workflow.",
+    "merge": "Join other people's ledgers to this one; nothing is counted twice.",
 }
 """Every subcommand with its one line of help; `repro.cli.NAME` holds its code."""
 
