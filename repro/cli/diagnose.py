@@ -1,0 +1,82 @@
+"""`repro diagnose`: why a test fails now and then."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import click
+
+from repro import ui
+from repro.cells import Cell
+from repro.cli.options import DURATION, Place, json_option, subject_options, workspace_options
+from repro.cli.workspace import Workspace, only_run, open_runner
+from repro.diagnose import Question, sentences, to_json
+from repro.diagnose import diagnose as run_experiments
+from repro.errors import ExitCode
+from repro.run import Runner, Target
+from repro.store import Ledger
+from repro.subject import Subject
+from repro.trial.records import Mode
+
+
+@click.command()
+@click.option(
+    "--budget",
+    type=DURATION,
+    default="15m",
+    show_default=True,
+    help="Begin no further experiment after this.",
+)
+@click.option(
+    "--trials", type=click.IntRange(min=1), help="Trials to see it fail in. [default: the matrix's]"
+)
+@workspace_options
+@subject_options
+@json_option
+def diagnose(
+    place: Place,
+    budget: float,
+    trials: int | None,
+    subject: str | None,
+    test: str | None,
+    test_file: str | None,
+    as_json: bool,
+) -> int:
+    """Work through what an expert would try, and weigh every suspected cause by what it gave."""
+    workspace = place.open()
+    workspace.check_gpu()
+    tested = workspace.subject(subject, test, test_file)
+    with only_run(workspace.state), open_runner(workspace, ui.say) as runner:
+        question = _question(workspace, runner, tested, trials, budget)
+        found = run_experiments(runner, question, clock=time.monotonic, say=ui.say)
+    told = to_json(found)
+    draft = workspace.state / "diagnosis.part"
+    draft.write_text(json.dumps(told, indent=2), encoding="utf-8")
+    draft.replace(workspace.state / "diagnosis.json")
+    click.echo(json.dumps(told, indent=2) if as_json else "\n".join(sentences(found)))
+    return ExitCode.DONE if found.supported else ExitCode.INCONCLUSIVE
+
+
+def _question(
+    workspace: Workspace, runner: Runner, tested: Subject, trials: int | None, budget: float
+) -> Question:
+    cell = _cell(workspace, runner.ledger, tested)
+    gpus = workspace.gpus() if cell.on_gpu else []
+    settings = workspace.profile.trials
+    return Question(
+        target=Target(cell=cell, subject=tested),
+        gpu=gpus[0] if gpus else None,
+        gpu_model=runner.gpu_model if gpus else "",
+        trials=trials or settings.count,
+        block=settings.block,
+        budget=budget,
+        env=sorted({pair for other in workspace.cells for pair in other.env} - set(cell.env)),
+    )
+
+
+def _cell(workspace: Workspace, ledger: Ledger, tested: Subject) -> Cell:
+    """The cell with the most failures; without any, the first."""
+    tallies = ledger.tallies(revision=tested.revision, test=tested.test, mode=Mode.SEEDS)
+    failed = {tally.series.cell: tally.failed for tally in tallies}
+    return max(workspace.cells, key=lambda cell: failed.get(cell.id, 0))

@@ -1,0 +1,115 @@
+"""Failing elements, each with what is known of it: precision, derivatives, the nearest jump."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from repro.inspect import Derivative, Precision, Probe
+
+
+@dataclass(frozen=True, kw_only=True)
+class Jump:
+    """Where the derivative of an operator jumps, as its adapter sees it, nearest to a failing element.
+
+    Args:
+        seed, comparison, element: which element.
+        coordinate: of the element.
+        place: of the jump, in the same unit.
+        unit: such as "pixel".
+        distance_ulp: how far the two are apart, in units of the last place of the coordinate as computed.
+        left, right: the derivative to either side, or None.
+    """
+
+    seed: int
+    comparison: int
+    element: tuple[int, ...]
+    coordinate: float
+    place: float
+    unit: str
+    distance_ulp: float
+    left: float | None = None
+    right: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Element:
+    """One failing element of one comparison of one trial.
+
+    Args:
+        seed: of the trial.
+        precision: the element against float64.
+        derivatives: of either side's own function, by differences; none where it is no gradient.
+        jump: the jump of the operator's derivative that is nearest, as an adapter sees it, or None.
+    """
+
+    seed: int
+    precision: Precision
+    derivatives: Sequence[Derivative]
+    jump: Jump | None = None
+
+    @property
+    def finite(self) -> bool:
+        """Whether both values are numbers."""
+        values = (self.precision.actual, self.precision.expected)
+        return all(value is not None and math.isfinite(value) for value in values)
+
+    @property
+    def apart(self) -> float:
+        """How far the two values are apart."""
+        actual, expected = self.precision.actual, self.precision.expected
+        return abs(actual - expected) if actual is not None and expected is not None else math.inf
+
+    @property
+    def at_jump(self) -> bool:
+        """Whether the derivative jumps there, and both values are derivatives of the same function there."""
+        return any(_between(each) for each in self.derivatives)
+
+    @property
+    def wrong_gradient(self) -> str:
+        """The side whose gradient is not the derivative of its own function: "actual", "expected" or ""."""
+        for each in self.derivatives:
+            fits = each.actual_fits if each.side == "actual" else each.expected_fits
+            if fits == "none" and not _between(each):
+                return each.side
+        return ""
+
+    @property
+    def wrong_function(self) -> bool:
+        """Whether the two sides disagree as much when each is computed in float64."""
+        actual, expected = self.precision.actual_float64, self.precision.expected_float64
+        if actual is None or expected is None or not self.finite or not self.apart:
+            return False
+        return abs(actual - expected) > 0.1 * self.apart and not self.at_jump
+
+
+def _between(derivative: Derivative) -> bool:
+    """Whether the two values lie at the sides of a jump, or between them."""
+    if not derivative.jump or derivative.left is None or derivative.right is None:
+        return False
+    low, high = sorted((derivative.left, derivative.right))
+    slack = 3.0 * (derivative.noise or 0.0) + 0.02 * (high - low)
+    values = (derivative.actual, derivative.expected)
+    return all(value is not None and low - slack <= value <= high + slack for value in values)
+
+
+def elements_of(seed: int, probe: Probe, jumps: Sequence[Jump]) -> Iterator[Element]:
+    """The failing elements of a probed trial."""
+    for precision in probe.precisions:
+        if not precision.control:
+            place = (precision.comparison, tuple(precision.element))
+            yield Element(
+                seed=seed,
+                precision=precision,
+                derivatives=[
+                    each
+                    for each in probe.derivatives
+                    if each.element is not None and (each.comparison, tuple(each.element)) == place
+                ],
+                jump=next((each for each in jumps if each.seed == seed and _place(each) == place), None),
+            )
+
+
+def _place(jump: Jump) -> tuple[int, tuple[int, ...]]:
+    return jump.comparison, tuple(jump.element)

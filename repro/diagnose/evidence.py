@@ -1,0 +1,256 @@
+"""All that was measured for a diagnosis, and what follows from it before any cause is weighed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from repro.diagnose.elements import Element, Jump, elements_of
+from repro.diagnose.shots import Shot
+from repro.inspect import Probe
+from repro.stats import fisher
+from repro.store import Trial
+
+CHANCE = 0.01
+"""How likely a difference between two sets of trials may be by chance before it counts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellRate:
+    """How often the test fails in a cell, and how its failing seeds agree with those of the cell diagnosed.
+
+    Args:
+        cell: id.
+        failed, trials: of the ledger.
+        common: seeds that ran in both.
+        differ: those that failed in one of the two alone.
+        chance: how likely so lopsided a difference would be by chance (McNemar).
+    """
+
+    cell: str
+    failed: int
+    trials: int
+    common: int
+    differ: int
+    chance: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Factor:
+    """What an environment variable does to the failure, the same seeds with it and without.
+
+    Args:
+        name: such as `TRITON_DEFAULT_FP_FUSION=0`.
+        plain, changed: (failed, run) without it and with it.
+        chance: how likely so lopsided a difference would be by chance.
+        compiler: whether it changes how kernels are compiled.
+    """
+
+    name: str
+    plain: tuple[int, int]
+    changed: tuple[int, int]
+    chance: float
+    compiler: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """What was measured.
+
+    Args:
+        failed, trials: how often it failed, from the ledger.
+        failing: seeds that failed in the ledger, and were looked into.
+        passing: seeds that passed.
+        recorded: trials of the ledger that failed.
+        clean_ratio: largest error of a passing trial, in units of its tolerance; None without comparisons.
+        same: by failing seed, runs in one process that had run nothing else.
+        fresh: runs of failing and passing seeds, each first in its process.
+        baseline: failing seeds again, without anything switched, to hold interventions against.
+        switched: by intervention, the seeds of the baseline with it.
+        watched: runs of failing and passing seeds, with what they drew.
+        probes: by failing seed.
+        factors: what environment variables do to it.
+        cells: the other cells of the ledger.
+        jumps: where an adapter of the operator sees jumps of its derivative.
+        predicted_rate: from an adapter, or None.
+        missing: by experiment, why it was not done.
+    """
+
+    failed: int
+    trials: int
+    failing: Sequence[int]
+    passing: Sequence[int] = ()
+    recorded: Sequence[Trial] = ()
+    clean_ratio: float | None = None
+    same: Mapping[int, Sequence[Shot]] = field(default_factory=dict)
+    fresh: Sequence[Shot] = ()
+    baseline: Sequence[Shot] = ()
+    switched: Mapping[str, Sequence[Shot]] = field(default_factory=dict)
+    watched: Sequence[Shot] = ()
+    probes: Mapping[int, Probe] = field(default_factory=dict)
+    factors: Sequence[Factor] = ()
+    cells: Sequence[CellRate] = ()
+    jumps: Sequence[Jump] = ()
+    predicted_rate: float | None = None
+    missing: Mapping[str, str] = field(default_factory=dict)
+
+    # Is it a function of the inputs ------------------------------------------------------------------------
+
+    @cached_property
+    def repeats(self) -> dict[int, list[Shot]]:
+        """Runs of each failing seed with nothing switched."""
+        found: dict[int, list[Shot]] = {seed: list(shots) for seed, shots in self.same.items()}
+        for shot in (*self.fresh, *self.baseline):
+            if shot.seed in self.failing:
+                found.setdefault(shot.seed, []).append(shot)
+        return found
+
+    @cached_property
+    def first_only(self) -> bool:
+        """Whether a seed fails where it is the first of its process, and never after that."""
+        series = [shots for shots in self.same.values() if len(shots) > 1]
+        firsts = [shots[0].failed for shots in series] + [shot.failed for shot in self.fresh]
+        later = [shot.failed for shots in series for shot in shots[1:]]
+        return bool(later) and len(firsts) > 1 and all(firsts) and not any(later)
+
+    @cached_property
+    def varying(self) -> list[int]:
+        """Failing seeds whose runs do not all compute the same numbers."""
+        return [seed for seed, shots in self.repeats.items() if len({shot.numbers for shot in shots}) > 1]
+
+    @property
+    def steady(self) -> bool:
+        """Whether every failing seed that ran again failed every time, with the same numbers."""
+        return bool(self.repeats) and not self.varying and self.fails_again == 1.0
+
+    @cached_property
+    def fails_again(self) -> float | None:
+        """Share of the runs of failing seeds that failed again; None where none ran."""
+        shots = [shot for runs in self.repeats.values() for shot in runs]
+        return sum(shot.failed for shot in shots) / len(shots) if shots else None
+
+    # What interventions change -----------------------------------------------------------------------------
+
+    def touched(self, name: str) -> int:
+        """How often an intervention found something to change."""
+        return sum(shot.touched.get(name, 0) for shot in self.switched.get(name, ()))
+
+    def cured(self, name: str) -> tuple[int, int, int, int] | None:
+        """(failed, run) without an intervention and with it; None where it could not be tried."""
+        shots = [shot for shot in self.switched.get(name, ()) if shot.outcome.counts]
+        plain = [shot for shot in self.baseline if shot.outcome.counts]
+        if not shots or not plain:
+            return None
+        return sum(s.failed for s in plain), len(plain), sum(s.failed for s in shots), len(shots)
+
+    def cures(self, name: str) -> bool:
+        """Whether it fails clearly less often with an intervention, and hardly ever."""
+        counts = self.cured(name)
+        if counts is None:
+            return False
+        failed, run, still, again = counts
+        return still / again <= 0.1 * failed / run and fisher(failed, run, still, again) < CHANCE
+
+    @cached_property
+    def wide(self) -> Wide | None:
+        """What the same inputs do in float64; None where that could not be tried."""
+        shots = [shot for shot in self.switched.get("float64", ()) if shot.outcome.counts]
+        if not shots or not self.touched("float64"):
+            return None
+        narrow = _errors(shot for runs in self.repeats.values() for shot in runs if shot.failed)
+        return Wide(
+            failed=sum(shot.failed for shot in shots),
+            run=len(shots),
+            error=max(_errors(shots, narrow.keys()).values(), default=0.0),
+            narrow=max(narrow.values(), default=0.0),
+        )
+
+    @property
+    def why_not_wide(self) -> str:
+        """Why nothing is known about float64."""
+        shots = [shot for shot in self.switched.get("float64", ()) if not shot.outcome.counts]
+        if shots:
+            return f"in float64 the test does something else: {shots[0].message.splitlines()[0][:160]}"
+        if "float64" in self.switched and not self.touched("float64"):
+            return "the test asks for nothing in float32"
+        return self.missing.get("float64", "the test was not run in float64")
+
+    # Failing elements --------------------------------------------------------------------------------------
+
+    @cached_property
+    def elements(self) -> list[Element]:
+        """Failing elements that were looked into, over all failing seeds."""
+        return [each for seed, probe in self.probes.items() for each in elements_of(seed, probe, self.jumps)]
+
+    @property
+    def compares(self) -> bool:
+        """Whether a failing trial failed at numbers that it compared."""
+        return any(one.get("passed") is False for trial in self.recorded for one in trial.comparisons)
+
+    @cached_property
+    def ratios(self) -> list[float]:
+        """Of each failing trial of the ledger, its largest error in units of the tolerance."""
+        found = []
+        for trial in self.recorded:
+            worst = [_number(one.get("ratio")) for one in trial.comparisons if one.get("passed") is False]
+            found += [max(worst)] if worst else []
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wide:
+    """The same inputs in float64.
+
+    Args:
+        failed, run: trials.
+        error: largest absolute error, over the comparisons that fail in float32.
+        narrow: the same in float32.
+    """
+
+    failed: int
+    run: int
+    error: float
+    narrow: float
+
+    @property
+    def shrinks(self) -> float:
+        """How many times smaller the largest error is; about 5e8 where it is all rounding."""
+        if not math.isfinite(self.narrow):
+            return 1.0 if not math.isfinite(self.error) else math.inf
+        return self.narrow / self.error if self.error else math.inf
+
+    @property
+    def rounding(self) -> bool:
+        """Whether the error is one of rounding."""
+        return self.shrinks > 1e3
+
+    @property
+    def said(self) -> str:
+        """In one sentence."""
+        return (
+            f"with the same inputs in float64, {self.failed} of {self.run} runs fail, and the largest"
+            " error is"
+            f" {self.error:.2g} instead of {self.narrow:.2g}"
+        )
+
+
+def _errors(
+    shots: Iterable[Shot], only: Iterable[tuple[object, object]] | None = None
+) -> dict[tuple[object, object], float]:
+    """By comparison, the largest absolute error: of those that failed, or of those named."""
+    wanted = None if only is None else set(only)
+    found: dict[tuple[object, object], float] = {}
+    for shot in shots:
+        for one in shot.comparisons:
+            key = (one.get("index"), one.get("item"))
+            if "max_abs" in one and (one.get("passed") is False if wanted is None else key in wanted):
+                found[key] = max(found.get(key, 0.0), _number(one["max_abs"]))
+    return found
+
+
+def _number(value: object) -> float:
+    """A recorded number; NaN counts as infinitely far."""
+    number = float(str(value)) if value is not None else 0.0
+    return math.inf if math.isnan(number) else number

@@ -1,0 +1,189 @@
+"""What is run for a diagnosis, in the order in which it tells most, as long as the budget lasts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from repro.diagnose.evidence import Evidence, Factor
+from repro.diagnose.shots import Range, Shot
+from repro.engines.base import Say
+from repro.errors import ReproError
+from repro.inspect import Probe, Wanted, probe
+from repro.stats import fisher
+
+SEEDS = 4
+"""Failing seeds that are looked into."""
+REPEATS = 5
+PROBES = 3
+WATCHED = 100
+ENOUGH = 8
+"""Failures expected without an intervention, for its effect to show."""
+MOST = 240
+"""Runs of an intervention, at most."""
+INTERVENTIONS = ("float64", "zero-fill", "poison", "first-config")
+ORDERING = ("one-thread", "deterministic")
+"""Interventions that matter where the same inputs give different numbers."""
+COMPILER = (("TRITON_DEFAULT_FP_FUSION", "0"), ("DISABLE_PTXAS_OPT", "1"))
+OTHER = (
+    *(("NVIDIA_TF32_OVERRIDE", "0"), ("CUBLAS_WORKSPACE_CONFIG", ":4096:8"), ("CUDA_LAUNCH_BLOCKING", "1")),
+    ("PYTHONHASHSEED", "0"),
+)
+
+
+@dataclass(kw_only=True)
+class Experiments:
+    """Runs experiments and keeps what they gave.
+
+    Args:
+        range: where shots are fired.
+        evidence: what the ledger says; fields of experiments are empty.
+        env: further environment variables that matrix.yaml varies, each with its values.
+        deadline: by `clock`, when no further experiment begins.
+        clock: seconds, monotonic.
+        say: takes lines of progress.
+    """
+
+    range: Range
+    evidence: Evidence
+    env: Sequence[tuple[str, str]]
+    deadline: float
+    clock: Callable[[], float]
+    say: Say
+    done: list[str] = field(default_factory=list)
+    missing: dict[str, str] = field(default_factory=dict)
+
+    def run(self) -> Evidence:
+        """Run them all.
+
+        Raises:
+            Interrupted, NotReadyError: as `Runner.run`.
+        """
+        self._repeat()
+        self._watch()
+        self._probe()
+        self._switch()
+        self._vary()
+        return self._with(missing=self.missing)
+
+    # Single experiments ------------------------------------------------------------------------------------
+
+    def _repeat(self) -> None:
+        """The same seeds again: alone in a process, and each first in a process."""
+        failing = self.evidence.failing
+        if not self._time_for("repeat", f"{len(failing)} failing seeds again"):
+            return
+        same = {seed: self.range.fire([seed] * REPEATS) for seed in failing[:2]}
+        fresh = self.range.fire([*failing, *self.evidence.passing[:2]], fresh=True)
+        self._with(same=same, fresh=fresh)
+        self._told("repeat", [shot for shots in same.values() for shot in shots] + list(fresh))
+
+    def _watch(self) -> None:
+        """What failing and passing trials draw."""
+        seeds = [*self.evidence.failing, *self.evidence.passing][:WATCHED]
+        if self._time_for("draws", f"{len(seeds)} trials, watched as they draw"):
+            self._with(watched=self.range.fire(seeds, watch=True))
+            self._told("draws", self.evidence.watched)
+
+    def _probe(self) -> None:
+        """Every step of failing trials, their precision and their derivatives."""
+        found: dict[int, Probe] = {}
+        for seed in self.evidence.failing[:PROBES] if self.evidence.compares else ():
+            if not self._time_for("probe", f"a look into seed {seed}"):
+                break
+            try:
+                wanted = Wanted(seed=seed, gpu=self.range.gpu)
+                found[seed] = probe(self.range.runner, self.range.target, self.range.prepared, wanted)
+            except ReproError as error:
+                self.missing["probe"] = error.what
+        self._with(probes=found)
+        self.done.append(f"probe: {len(found)} failing trials")
+
+    def _switch(self) -> None:
+        """The same seeds with one thing switched at a time."""
+        seeds, fresh = self._baseline_seeds()
+        if not seeds or not self._time_for("baseline", f"{len(seeds)} runs as they are"):
+            return
+        self._with(baseline=self.range.fire(seeds, fresh=fresh))
+        names = [*INTERVENTIONS, *(ORDERING if self.evidence.varying else ())]
+        switched: dict[str, Sequence[Shot]] = {}
+        for name in names:
+            if self._time_for(name, f"{len(seeds)} runs with {name}"):
+                switched[name] = self.range.fire(seeds, fresh=fresh, interventions=[name])
+                self._told(name, switched[name])
+        self._with(switched=switched)
+
+    def _vary(self) -> None:
+        """The same seeds with one environment variable changed at a time."""
+        seeds, fresh = self._baseline_seeds()
+        plain = _counts(self.evidence.baseline)
+        factors: list[Factor] = []
+        for name, value, compiler in self._variables():
+            if not plain[1] or not self._time_for(
+                f"{name}={value}", f"{len(seeds)} runs with {name}={value}"
+            ):
+                continue
+            changed = _counts(self.range.fire(seeds, fresh=fresh, env={name: value}))
+            if changed[1]:
+                chance = fisher(*plain, *changed)
+                told = f"{name}={value}"
+                factors.append(
+                    Factor(name=told, plain=plain, changed=changed, chance=chance, compiler=compiler)
+                )
+        self._with(factors=factors)
+        self.done.append(f"environment variables: {len(factors)}, {len(seeds)} runs each")
+
+    def _variables(self) -> Iterator[tuple[str, str, bool]]:
+        yield from ((name, value, True) for name, value in COMPILER)
+        own = self.range.gpu is not None
+        yield from ((name, value, False) for name, value in OTHER if own or name == "PYTHONHASHSEED")
+        known = {name for name, _ in COMPILER}
+        yield from ((name, value, name.startswith("TRITON")) for name, value in self.env if name not in known)
+
+    # Parts -------------------------------------------------------------------------------------------------
+
+    def _baseline_seeds(self) -> tuple[list[int], bool]:
+        """Runs in which some failures are to be expected, and whether each needs a process of its own."""
+        failing = list(self.evidence.failing)
+        rate = self.evidence.fails_again
+        if rate is None:
+            return [], False
+        if self.evidence.first_only:
+            return failing * math.ceil(ENOUGH / len(failing)), True
+        if rate == 0.0:
+            rate = max(self.evidence.failed / self.evidence.trials, ENOUGH / MOST)
+            wanted = min(MOST, math.ceil(ENOUGH / rate))
+            return [*failing, *range(wanted - len(failing))], False
+        wanted = min(MOST, math.ceil(ENOUGH / rate))
+        return (failing * math.ceil(wanted / len(failing)))[: max(wanted, len(failing))], False
+
+    def _time_for(self, name: str, what: str) -> bool:
+        if self.clock() < self.deadline:
+            self.say(what)
+            return True
+        self.missing.setdefault(name, "the budget was spent before that: repro diagnose --budget")
+        return False
+
+    def _told(self, name: str, shots: Sequence[Shot]) -> None:
+        failed, run = _counts(shots)
+        others = len(shots) - run
+        self.done.append(
+            f"{name}: {failed} of {run} failed" + (f", {others} came to something else" if others else "")
+        )
+
+    def _with(self, **changes: object) -> Evidence:
+        """The evidence, with what was just learnt."""
+        fields: Mapping[str, object] = {**vars_of(self.evidence), **changes}
+        self.evidence = Evidence(**fields)  # type: ignore[arg-type]
+        return self.evidence
+
+
+def vars_of(evidence: Evidence) -> dict[str, object]:
+    """The fields of evidence, without what was derived from them."""
+    return {name: getattr(evidence, name) for name in evidence.__dataclass_fields__}
+
+
+def _counts(shots: Sequence[Shot]) -> tuple[int, int]:
+    rated = [shot for shot in shots if shot.outcome.counts]
+    return sum(shot.failed for shot in rated), len(rated)

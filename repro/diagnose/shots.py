@@ -1,0 +1,141 @@
+"""Trials run for a diagnosis: beside the ledger, under whatever an experiment changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from repro.engines.base import Prepared
+from repro.run import Order, Runner, Target
+from repro.trial.reader import read_events
+from repro.trial.records import Event, Mode, Outcome
+
+ASIDE = "diagnosis"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shot:
+    """One trial of an experiment.
+
+    Args:
+        seed: of the trial.
+        order: number of the trial in its process, from 0.
+        outcome: what came of it.
+        message: what it failed with.
+        comparisons: what it compared, as recorded.
+        touched: how often each intervention found something to change.
+        drawn: what it drew, where that was watched.
+    """
+
+    seed: int
+    order: int
+    outcome: Outcome
+    message: str = ""
+    comparisons: Sequence[Mapping[str, Any]] = ()
+    touched: Mapping[str, int] = field(default_factory=dict)
+    drawn: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def failed(self) -> bool:
+        """Whether it failed as the target does."""
+        return self.outcome is Outcome.FAILED
+
+    @property
+    def failing(self) -> list[Mapping[str, Any]]:
+        """The comparisons that did not pass."""
+        return [one for one in self.comparisons if one.get("passed") is False]
+
+    @property
+    def numbers(self) -> tuple[object, ...]:
+        """What it computed, as far as comparisons tell: equal for two trials that computed the same."""
+        parts = ("index", "item", "max_abs", "max_rel", "mismatched", "mismatched_at")
+        return (self.outcome, *(tuple(str(one.get(part)) for part in parts) for one in self.comparisons))
+
+
+@dataclass(kw_only=True)
+class Range:
+    """Where shots are fired: one target, one GPU.
+
+    Args:
+        runner: runs them.
+        target: cell and code under test.
+        prepared: the target's cell.
+        gpu: index of the GPU to use, or None.
+    """
+
+    runner: Runner
+    target: Target
+    prepared: Prepared
+    gpu: int | None
+
+    def fire(
+        self,
+        seeds: Sequence[int],
+        *,
+        fresh: bool = False,
+        interventions: Sequence[str] = (),
+        env: Mapping[str, str] | None = None,
+        watch: bool = False,
+    ) -> list[Shot]:
+        """Run seeds, in one process or in one each; nothing of it enters the ledger.
+
+        Args:
+            seeds: one a trial; may name a seed more than once.
+            fresh: give every trial a process of its own.
+            interventions: what is switched; names of `repro.trial.interventions.INTERVENTIONS`.
+            env: further environment variables.
+            watch: note what is drawn.
+
+        Raises:
+            Interrupted, NotReadyError: as `Runner.run`.
+        """
+        extra: dict[str, object] = {"interventions": list(interventions)} if interventions else {}
+        if watch:
+            extra["watch"] = True
+        order = Order(
+            seeds=list(seeds),
+            mode=Mode.FRESH if fresh else Mode.SEEDS,
+            gpu=self.gpu,
+            keep_inputs=0,
+            env=tuple((env or {}).items()),
+            aside=ASIDE,
+            extra=extra,
+        )
+        ran = self.runner.run(self.target, self.prepared, order)
+        return [shot for folder in ran.folders for shot in read_shots(folder / "records.jsonl")]
+
+
+def read_shots(path: Path) -> list[Shot]:
+    """The trials of one process's record; a trial that its process died of is a crash."""
+    return list(_shots(read_events(path)))
+
+
+def _shots(events: Iterable[Mapping[str, Any]]) -> Iterable[Shot]:
+    started: int | None = None
+    around: Mapping[str, Any] = {}
+    count = 0
+    for event in events:
+        kind = event["event"]
+        if kind == Event.START:
+            started, around = int(event["seed"]), {}
+        elif kind == Event.CIRCUMSTANCES:
+            around = event
+        elif kind == Event.END and started is not None:
+            yield _shot(event, around, count)
+            started, count = None, count + 1
+    if started is not None:
+        yield Shot(seed=started, order=count, outcome=Outcome.CRASHED, message="its process died")
+
+
+def _shot(event: Mapping[str, Any], around: Mapping[str, Any], order: int) -> Shot:
+    return Shot(
+        seed=int(event["seed"]),
+        order=order,
+        outcome=Outcome(event["outcome"]),
+        message=str(event.get("message", "")),
+        comparisons=event.get("comparisons", ()),
+        touched=around.get("touched", {}),
+        drawn=around.get("drawn", ()),
+    )
