@@ -1,4 +1,4 @@
-"""How much one program does: chosen by shape and type, never by timing at run time."""
+"""How much one program does: chosen by shape and type, or as `tuning.tune` has measured it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import torch
 import triton
 
 from .plans import INTERPRETED, VERSION
+from .table import look_up
 
 SIDE = 8  # pixels of a coarse level's tile, in a row and in a column
 
@@ -21,10 +22,23 @@ class Tile(NamedTuple):
     warps: int
 
 
+def forward_case(channels: int, itemsize: int, many: bool) -> tuple[str, ...]:
+    """What a forward tile depends on, in words."""
+    return "forward", f"{channels} channels", f"{itemsize} bytes", "many rows" if many else "few rows"
+
+
+def backward_case(channels: int) -> tuple[str, ...]:
+    """What a backward tile depends on, in words."""
+    return "backward", f"{channels} channels"
+
+
 @cache
 def forward_tile(channels: int, itemsize: int, many: bool) -> Tile:
     """Tile of the forward kernel; `many` rows = batches * queries * heads fill the GPU several times."""
     width = min(triton.next_power_of_2(channels), 128)
+    measured = look_up(*forward_case(channels, itemsize, many))
+    if measured is not None:
+        return Tile(measured[0], width, measured[1])
     if INTERPRETED:  # an operation costs the same there whatever its size
         return Tile(128, width, 1)
     values = 2048 if itemsize == 2 and many else 1024
@@ -35,6 +49,9 @@ def forward_tile(channels: int, itemsize: int, many: bool) -> Tile:
 def backward_tile(channels: int) -> Tile:
     """Tile of the backward kernel: one warp, so that sums over channels stay in it."""
     width = min(triton.next_power_of_2(channels), 128)
+    measured = look_up(*backward_case(channels))
+    if measured is not None:
+        return Tile(measured[0], width, measured[1])
     if INTERPRETED:
         return Tile(128, width, 1)
     return Tile(max(128 // width, 1), width, 1)
