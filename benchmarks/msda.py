@@ -3,8 +3,9 @@
     python benchmarks/msda.py [--types float32 float16 bfloat16] [--padding zeros] [--mmcv FOLDER]
     python benchmarks/msda.py --queries 10 100 1000 10000 100000 --only msda_triton
 
-Prints one table: milliseconds forward, and forward + backward, each the median over rounds; and the peak of
-memory that forward + backward needs beyond its inputs. Points are uniform on the square pyramid, elsewhere
+Prints one table: milliseconds forward, and forward + backward, each the median over rounds; forward + backward
+replayed as a CUDA graph, which is the GPU's own time, without Python and launches; and the peak of memory
+that forward + backward needs beyond its inputs. Points are uniform on the square pyramid, elsewhere
 normal offsets of three pixels around each query's reference point.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import gc
 import importlib.util
 import statistics
 import tempfile
@@ -102,8 +104,9 @@ def references(shape: Shape) -> torch.Tensor:
 def median_ms(call: Callable[[], object], rounds: int) -> float:
     """Median over rounds by the GPU's own clock, after warming up; the L2 cache is flushed before each."""
     flush = torch.empty(64 << 20, dtype=torch.int32, device="cuda")
-    for _ in range(5):
+    for _ in range(20):
         call()
+    gc.collect()
     times = []
     for _ in range(rounds):
         flush.zero_()
@@ -116,7 +119,26 @@ def median_ms(call: Callable[[], object], rounds: int) -> float:
     return statistics.median(times)
 
 
-def measure(operator: Operator, shape: Shape, dtype: torch.dtype, padding: str, rounds: int) -> str:
+def replayed_ms(call: Callable[[], object], rounds: int) -> str:
+    """The same as a CUDA graph; a dash where `call` waits for the GPU and so cannot be captured."""
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            call()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    try:
+        with torch.cuda.graph(graph):
+            call()
+    except Exception:
+        torch.cuda.synchronize()
+        return "-"
+    return f"{median_ms(graph.replay, rounds):.3f}"
+
+
+def measure(
+    operator: Operator, shape: Shape, dtype: torch.dtype, padding: str, rounds: int, graph: bool
+) -> str:
     """The cells of one row."""
     img, img_shapes, points, weights, grad_out = inputs(shape, dtype)
     leaves = [tensor.requires_grad_() for tensor in (img, points, weights)]
@@ -130,11 +152,12 @@ def measure(operator: Operator, shape: Shape, dtype: torch.dtype, padding: str, 
     with torch.no_grad():
         first = median_ms(forward, rounds)
     second = median_ms(both, rounds)
+    replayed = replayed_ms(both, rounds) if graph else "-"
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
     both()
     peak = (torch.cuda.max_memory_allocated() - before) / 2**20
-    return f"{first:8.3f} | {second:8.3f} | {peak:7.0f}"
+    return f"{first:.3f} | {second:.3f} | {replayed} | {peak:.0f}"
 
 
 def operators(mmcv: str | None) -> list[tuple[str, Operator]]:
@@ -214,8 +237,8 @@ def main() -> None:
     arguments = parser.parse_args()
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, triton {triton.__version__},", end=" ")
     print(f"{arguments.padding} padding, median of {arguments.rounds}\n")
-    print("| shape | type | implementation | forward, ms | both, ms | peak, MiB |")
-    print("| --- | --- | --- | --- | --- | --- |")
+    print("| shape | type | implementation | forward, ms | both, ms | replayed, ms | peak, MiB |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
     shapes = SHAPES
     if arguments.queries:
         shapes = tuple(Shape(f"B4 64..8 N{n} P4", 4, n, 4, PYRAMID, True) for n in arguments.queries)
@@ -224,9 +247,11 @@ def main() -> None:
         for kind in arguments.types:
             for name, operator in chosen:
                 try:
-                    row = measure(operator, shape, getattr(torch, kind), arguments.padding, arguments.rounds)
+                    graph = name.startswith(("msda_triton", "mmcv"))  # the others wait for the GPU
+                    dtype = getattr(torch, kind)
+                    row = measure(operator, shape, dtype, arguments.padding, arguments.rounds, graph)
                 except Exception as error:  # a peer that does not take a type is part of the table
-                    row = f"{type(error).__name__} | |"
+                    row = f"{type(error).__name__} | | |"
                 print(f"| {shape.name} | {kind} | {name} | {row} |", flush=True)
 
 
