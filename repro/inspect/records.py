@@ -171,6 +171,7 @@ class End:
         truncated: whether steps, elements or differences were left out for room or time.
         seconds: of wall clock.
         message: what the trial under the probe failed with, or "".
+        trouble: what kept the probe from seeing all, or "".
     """
 
     outcome: str = ""
@@ -180,6 +181,7 @@ class End:
     truncated: bool = False
     seconds: float = 0.0
     message: str = ""
+    trouble: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

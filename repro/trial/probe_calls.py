@@ -100,7 +100,8 @@ class Call:
         roots: values of the tensors that were differentiated, in float64.
         weights: the gradients that went in, in float64.
         opaque: why the values were not all computed in float64, or "".
-        rounding: one rounding of each value in its own type, times its weight.
+        rounding: one rounding of each value, times its weight: in its own type if a kernel gave it, else in
+            float64, which leaves out what kernels further up rounded.
     """
 
     roots: List[Any]
@@ -122,7 +123,7 @@ class Call:
             found.roots.append(wide)
             found.weights.append(factor)
             found.opaque = found.opaque or (known.opaque if known else "")
-            epsilon = EPSILON[name_of(root.dtype)] if known and known.opaque else EPSILON["float64"]
+            epsilon = EPSILON[name_of(root.dtype) if known and known.direct else "float64"]
             found.rounding.append((wide * factor).abs() * (epsilon / 2))
         return found
 

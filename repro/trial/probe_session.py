@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import sys
 from typing import Any, Callable, ContextManager, Dict, Iterator, List, Optional, Tuple
 
 from . import probe_hooks
@@ -78,6 +79,11 @@ class Session:
         session = self
 
         class Watching(base):  # type: ignore[misc]
+            @classmethod
+            def _should_skip_dynamo(cls) -> bool:
+                """Where a test compiles nothing, the compiler need not be loaded for this mode's sake."""
+                return "torch._dynamo" in sys.modules
+
             def __torch_dispatch__(
                 self, func: Any, types: Any, args: Any = (), kwargs: Optional[Dict[str, Any]] = None
             ) -> Any:

@@ -40,6 +40,7 @@ class Shadow:
         seen: its elements as they were when last looked at.
         held: keeps the storage's identity from being used again.
         opaque: why it was not all computed in float64, or "".
+        direct: whether that is so because of what wrote it last, and not of something before.
         gradient: whose gradient it is, or None.
     """
 
@@ -47,6 +48,7 @@ class Shadow:
     seen: Any
     held: Any
     opaque: str = ""
+    direct: bool = False
     gradient: Optional[Gradient] = None
 
 
@@ -100,6 +102,7 @@ class Shadows:
         shadow.wide[changed] = flat[changed].to(shadow.wide.dtype)
         shadow.seen.copy_(flat)
         shadow.opaque = cause or "written by something that is no operation of torch"
+        shadow.direct = True
         return shadow, True
 
     def adopt(self, tensor: Any) -> Shadow:
@@ -118,10 +121,10 @@ class Shadows:
         shadow = self._found[self._key(tensor)]
         return shadow.wide.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
 
-    def settle(self, tensor: Any, wide: Optional[Any], opaque: str) -> None:
+    def settle(self, tensor: Any, wide: Optional[Any], opaque: str, direct: bool) -> None:
         """An operation made a tensor: what it is in float64 (None: as it is), and why not, or ""."""
         shadow = self.adopt(tensor)
-        shadow.opaque = opaque
+        shadow.opaque, shadow.direct = opaque, direct
         view = self.view(tensor)
         if wide is not None and wide.shape == view.shape:
             view.copy_(wide)
@@ -131,7 +134,7 @@ class Shadows:
         shadow = self.known(tensor) or self.adopt(tensor)
         shadow.seen.copy_(self.flat(tensor))
         if opaque:
-            shadow.opaque = opaque
+            shadow.opaque, shadow.direct = opaque, True
             self.view(tensor).copy_(tensor.detach())
 
     def exact(self, tensor: Any) -> None:

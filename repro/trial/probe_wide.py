@@ -77,7 +77,9 @@ class Wide:
         for place, tensor in enumerate(found):
             if any(tensor is one for one in new) and shadows.fits(tensor):
                 value = same[place] if len(same) == len(found) else None
-                shadows.settle(tensor, self._narrowed(func, args, tensor, value), opaque or inherited)
+                shadows.settle(
+                    tensor, self._narrowed(func, args, tensor, value), opaque or inherited, bool(opaque)
+                )
         return opaque
 
     def _do(

@@ -1,0 +1,40 @@
+"""Probes a function in this process, as a block probes a test."""
+
+import contextlib
+import functools
+
+from repro.inspect.records import read
+from repro.trial.comparisons import Compared, Comparisons
+from repro.trial.measure_torch import measure_close
+from repro.trial.probe_calls import Enough
+from repro.trial.probe_file import ProbeFile
+from repro.trial.probe_hooks import loaded
+from repro.trial.probe_trial import begin, look_into
+from repro.trial.request import ProbeRequest
+
+
+def look(torch, path, function, **options):
+    """Probe `function`, which takes a measured `assert_close`; what `probe.jsonl` says then."""
+    loaded("torch")
+    comparisons = Comparisons()
+    measure = functools.partial(measure_close, torch)
+    compared = Compared("torch.testing.assert_close", ("actual", "expected"), measure, {"equal_nan": False})
+    close = comparisons.wrap(torch.testing.assert_close, compared)
+
+    def run(inside):
+        torch.manual_seed(1)
+        comparisons.begin()
+        message = ""
+        try:
+            with inside, contextlib.suppress(Enough):
+                function(close)
+        except AssertionError as error:
+            message = str(error) or "failed"
+        comparisons.end()
+        return {"outcome": "FAILED" if message else "PASSED", "message": message}
+
+    request = ProbeRequest(**options)
+    file = ProbeFile(path, request)
+    begin(file, 1, "seeds")
+    look_into(run, comparisons, file, request, run(contextlib.nullcontext()))
+    return read(path)
