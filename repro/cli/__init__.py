@@ -23,6 +23,7 @@ COMMANDS = {
     "bisect": "Find since which version, or since which commit, it fails, with a stated confidence.",
     "replay": "Run failing inputs again, bit for bit: is the failure a function of them, and where?",
     "diagnose": "Find out why: run experiments on failing trials, and weigh every suspected cause.",
+    "minimize": "Shrink the failing case while the same failure stays: sizes, options, type, inputs.",
     "report": "Write what a maintainer can act on: the issue text, an HTML page, the evidence.",
     "verify-fix": "Say whether a patch or a revision fixes the failure, and how many clean runs show it.",
     "check-commit": "Say by exit code whether a commit is good or bad: a step of `git bisect run`.",

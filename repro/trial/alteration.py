@@ -15,6 +15,7 @@ class Reduction:
         record: whether draws are recorded and replaced, which every trial then pays for.
         confirm: further runs of the same inputs, all of which have to fail.
         elements: whether elements of the inputs are set to 0 as far as the failure stays.
+        known: digest of a failure that is known; the same again is not made smaller.
         seconds: time for all of it.
     """
 
@@ -22,6 +23,7 @@ class Reduction:
     record: bool = True
     confirm: int = 2
     elements: bool = True
+    known: str = ""
     seconds: float = 60.0
 
 

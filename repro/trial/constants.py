@@ -203,12 +203,13 @@ class _Changer(ast.NodeTransformer):
         many = isinstance(node, (ast.List, ast.Tuple))
         fits = place in self._changes and many == isinstance(self._changes[place], list)
         if fits and _value(node) is not None:
-            return _literal(node, self._changes.pop(place))
+            new: ast.AST = _literal(node, self._changes.pop(place))
+            return new
         super().generic_visit(node)
         return node
 
 
-def _literal(template: ast.AST, value: Any) -> ast.AST:
+def _literal(template: ast.AST, value: Any) -> Any:
     """A literal of the same kind with another value: lists stay lists, tuples tuples."""
     node: Any = copy.deepcopy(template)
     if isinstance(value, list):

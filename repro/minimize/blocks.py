@@ -1,0 +1,128 @@
+"""Altered trials in a cell, aside from the ledger: one process each, and what it recorded."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from repro.bisect.kept import Inputs
+from repro.engines.base import Prepared
+from repro.errors import NotReadyError
+from repro.run import Order, Runner, Target
+from repro.trial.reader import read_events
+from repro.trial.records import Event, Mode, Outcome
+
+FOLDER = "minimize"
+"""Below the state: records of altered trials."""
+
+Events = Sequence[Mapping[str, Any]]
+
+
+@dataclass(kw_only=True)
+class Blocks:
+    """Runs blocks of altered trials.
+
+    Args:
+        runner: runs them.
+        target: cell and code under test.
+        prepared: the cell, ready.
+        gpu: index of the GPU to use, or None.
+        clock: seconds, monotonic.
+        until: when time is up, by that clock.
+        trials: run so far.
+        processes: started so far.
+    """
+
+    runner: Runner
+    target: Target
+    prepared: Prepared
+    gpu: int | None
+    clock: Callable[[], float]
+    until: float
+    trials: int = 0
+    processes: int = 0
+    _taken: dict[str, Path] = field(default_factory=dict)
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left."""
+        return self.until - self.clock()
+
+    def run(
+        self, seeds: Sequence[int], extra: Mapping[str, object], inputs: Inputs | None = None
+    ) -> tuple[Events, Path]:
+        """Run one process; its events, and its folder.
+
+        Args:
+            inputs: takes the place of the draws of the seed that is its identity.
+
+        Raises:
+            NotReadyError: the engine, the disk or the GPU failed.
+            Interrupted: as `Runner.run`.
+        """
+        replay = {inputs.identity: inputs.file} if inputs is not None and inputs.file is not None else {}
+        order = Order(
+            seeds=seeds,
+            mode=Mode.REPLAY,
+            gpu=self.gpu,
+            keep_inputs=0,
+            replay=replay,
+            aside=FOLDER,
+            once=True,
+            extra=extra,
+        )
+        ran = self.runner.run(self.target, self.prepared, order)
+        if ran.infra:
+            raise NotReadyError(
+                f"the trials of a smaller case could not run: {ran.gave_up}",
+                why="the engine, the disk or the GPU failed, not the test",
+                next_step="repro doctor, then the same command again",
+            )
+        events = list(read_events(ran.folders[-1] / "records.jsonl"))
+        self.trials += sum(event["event"] == Event.END for event in events)
+        self.processes += 1
+        return events, ran.folders[-1]
+
+    def take(self, folder: Path, reduced: Mapping[str, Any]) -> Inputs | None:
+        """Inputs that a trial saved, copied to where no trial can change them; None where there are none."""
+        path, sha256 = reduced.get("path"), str(reduced.get("sha256") or "")
+        source = folder / str(path)
+        if not path or not source.is_file() or not source.resolve().is_relative_to(folder.resolve()):
+            return None
+        content = source.read_bytes()
+        if hashlib.sha256(content).hexdigest() != sha256:
+            return None
+        home = self.runner.state / "inputs" / f"{sha256}.pt"
+        home.parent.mkdir(parents=True, exist_ok=True)
+        draft = home.with_name(f".{home.name}.{os.getpid()}")
+        draft.write_bytes(content)
+        draft.chmod(0o444)
+        draft.replace(home)
+        return Inputs(seed=int(reduced["seed"]), identity=int(sha256[:15], 16), file=home)
+
+
+def only(events: Events, kind: Event) -> Mapping[str, Any] | None:
+    """The last event of a kind, or None."""
+    return next((event for event in reversed(events) if event["event"] == kind), None)
+
+
+def outcomes(events: Events, key: str) -> tuple[int, int, Counter[str]]:
+    """Trials that failed with a signature, trials that passed, and all others by their outcome."""
+    failed = passed = 0
+    others: Counter[str] = Counter()
+    for event in events:
+        if event["event"] != Event.END:
+            continue
+        outcome = Outcome(event["outcome"])
+        if outcome is Outcome.PASSED:
+            passed += 1
+        elif outcome is Outcome.FAILED and (not key or event["signature"]["key"] == key):
+            failed += 1
+        else:
+            others[outcome.value] += 1
+    return failed, passed, others
