@@ -63,7 +63,7 @@ def _question(
 ) -> Question:
     cell = _cell(workspace, runner.ledger, tested)
     gpus = workspace.gpus() if cell.on_gpu else []
-    settings = workspace.profile.trials
+    settings, axes = workspace.profile.trials, workspace.profile.axes
     return Question(
         target=Target(cell=cell, subject=tested),
         gpu=gpus[0] if gpus else None,
@@ -71,7 +71,7 @@ def _question(
         trials=trials or settings.count,
         block=settings.block,
         budget=budget,
-        env=sorted({pair for other in workspace.cells for pair in other.env} - set(cell.env)),
+        env=sorted({pair for values in axes.env for pair in values.items()} - set(cell.env)),
     )
 
 

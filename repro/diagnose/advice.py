@@ -23,8 +23,8 @@ from repro.diagnose.model import Cause, Verdict
 from repro.stats import clean_runs_needed, wilson
 
 ADVICE: Mapping[str, str] = {
-    jump.NAME: "neither side is wrong: keep the test's random inputs away from the jumps, or compare there with"
-    " either one-sided derivative, or compute the coordinates on both sides by the same operations",
+    jump.NAME: "neither side is wrong: keep the test's random inputs away from the jumps, or compare there"
+    " with either one-sided derivative, or compute the coordinates on both sides by the same operations",
     formula.NAME: "mend the side that the finite differences speak against; repro inspect names the step",
     domain.NAME: "clamp the argument before the step that is named, or treat the ends of its domain apart",
     gradients.NAME: "rescale between the steps, or compare in a wider type",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from repro.diagnose.elements import Element, Jump, elements_of
-from repro.diagnose.shots import Shot
+from repro.diagnose.shots import Key, Shot, key
 from repro.inspect import Probe
 from repro.stats import fisher
 from repro.store import Trial
@@ -117,8 +117,14 @@ class Evidence:
 
     @cached_property
     def varying(self) -> list[int]:
-        """Failing seeds whose runs do not all compute the same numbers."""
-        return [seed for seed, shots in self.repeats.items() if len({shot.numbers for shot in shots}) > 1]
+        """Failing seeds whose runs do not all compute the same numbers where some of them fail."""
+        return [seed for seed, shots in self.repeats.items() if self._varies(seed, shots)]
+
+    def _varies(self, seed: int, shots: Sequence[Shot]) -> bool:
+        recorded = (one for trial in self.recorded if trial.seed == seed for one in trial.comparisons)
+        keys = {key(one) for one in recorded if one.get("passed") is False}
+        keys = keys.union(*(shot.failing for shot in shots))
+        return len({shot.numbers(keys) for shot in shots}) > 1
 
     @property
     def steady(self) -> bool:
@@ -175,7 +181,7 @@ class Evidence:
             return f"in float64 the test does something else: {shots[0].message.splitlines()[0][:160]}"
         if "float64" in self.switched and not self.touched("float64"):
             return "the test asks for nothing in float32"
-        return self.missing.get("float64", "the test was not run in float64")
+        return self.missing.get("interventions", "the test was not run in float64")
 
     # Failing elements --------------------------------------------------------------------------------------
 
@@ -236,17 +242,15 @@ class Wide:
         )
 
 
-def _errors(
-    shots: Iterable[Shot], only: Iterable[tuple[object, object]] | None = None
-) -> dict[tuple[object, object], float]:
+def _errors(shots: Iterable[Shot], only: Iterable[Key] | None = None) -> dict[Key, float]:
     """By comparison, the largest absolute error: of those that failed, or of those named."""
     wanted = None if only is None else set(only)
-    found: dict[tuple[object, object], float] = {}
+    found: dict[Key, float] = {}
     for shot in shots:
         for one in shot.comparisons:
-            key = (one.get("index"), one.get("item"))
-            if "max_abs" in one and (one.get("passed") is False if wanted is None else key in wanted):
-                found[key] = max(found.get(key, 0.0), _number(one["max_abs"]))
+            which, failed = key(one), one.get("passed") is False
+            if "max_abs" in one and (failed if wanted is None else which in wanted):
+                found[which] = max(found.get(which, 0.0), _number(one["max_abs"]))
     return found
 
 

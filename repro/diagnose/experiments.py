@@ -20,9 +20,14 @@ PROBES = 3
 WATCHED = 100
 ENOUGH = 8
 """Failures expected without an intervention, for its effect to show."""
+FIRSTS = 6
+"""Runs of an intervention where only the first trial of a process fails, so that each needs one of its own."""
 MOST = 240
 """Runs of an intervention, at most."""
-INTERVENTIONS = ("float64", "zero-fill", "poison", "first-config")
+INTERVENTIONS = ("first-config", "float64", "zero-fill", "poison")
+"""Poison last: an index that it makes may end the process."""
+FRESH = ("first-config", "zero-fill", "poison")
+"""Interventions where each run needs a process."""
 ORDERING = ("one-thread", "deterministic")
 """Interventions that matter where the same inputs give different numbers."""
 COMPILER = (("TRITON_DEFAULT_FP_FUSION", "0"), ("DISABLE_PTXAS_OPT", "1"))
@@ -75,7 +80,7 @@ class Experiments:
         if not self._time_for("repeat", f"{len(failing)} failing seeds again"):
             return
         same = {seed: self.range.fire([seed] * REPEATS) for seed in failing[:2]}
-        fresh = self.range.fire([*failing, *self.evidence.passing[:2]], fresh=True)
+        fresh = self.range.fire([*failing[:3], *self.evidence.passing[:1]], fresh=True)
         self._with(same=same, fresh=fresh)
         self._told("repeat", [shot for shots in same.values() for shot in shots] + list(fresh))
 
@@ -103,16 +108,20 @@ class Experiments:
     def _switch(self) -> None:
         """The same seeds with one thing switched at a time."""
         seeds, fresh = self._baseline_seeds()
-        if not seeds or not self._time_for("baseline", f"{len(seeds)} runs as they are"):
+        varies = bool(self.evidence.varying) and not self.evidence.first_only
+        names = [*(ORDERING if varies else ()), *INTERVENTIONS]
+        if not seeds or not self._time_for(
+            "interventions", f"{len(seeds)} runs with each of {', '.join(names)}"
+        ):
             return
-        self._with(baseline=self.range.fire(seeds, fresh=fresh))
-        names = [*INTERVENTIONS, *(ORDERING if self.evidence.varying else ())]
-        switched: dict[str, Sequence[Shot]] = {}
-        for name in names:
-            if self._time_for(name, f"{len(seeds)} runs with {name}"):
-                switched[name] = self.range.fire(seeds, fresh=fresh, interventions=[name])
-                self._told(name, switched[name])
-        self._with(switched=switched)
+        if fresh:
+            found = {name: self.range.fire(seeds, fresh=True, intervention=name) for name in ("", *FRESH)}
+        else:
+            found = self.range.fire_series(dict.fromkeys(("", *names), seeds))
+        self._with(baseline=found.pop(""), switched=found)
+        self._told("as it is", self.evidence.baseline)
+        for name, shots in found.items():
+            self._told(name, shots)
 
     def _vary(self) -> None:
         """The same seeds with one environment variable changed at a time."""
@@ -135,11 +144,13 @@ class Experiments:
         self.done.append(f"environment variables: {len(factors)}, {len(seeds)} runs each")
 
     def _variables(self) -> Iterator[tuple[str, str, bool]]:
-        yield from ((name, value, True) for name, value in COMPILER)
-        own = self.range.gpu is not None
-        yield from ((name, value, False) for name, value in OTHER if own or name == "PYTHONHASHSEED")
-        known = {name for name, _ in COMPILER}
-        yield from ((name, value, name.startswith("TRITON")) for name, value in self.env if name not in known)
+        """Name, value, and whether it changes how kernels are compiled. Without a GPU none is compiled."""
+        usual = [(*pair, True) for pair in COMPILER] + [(*pair, False) for pair in OTHER]
+        known = {name for name, _, _ in usual}
+        yield from usual if self.range.gpu is not None else usual[-1:]
+        for name, value in self.env:
+            if name not in known or self.range.gpu is None:
+                yield name, value, name.startswith(("TRITON", "DISABLE_PTXAS"))
 
     # Parts -------------------------------------------------------------------------------------------------
 
@@ -150,7 +161,7 @@ class Experiments:
         if rate is None:
             return [], False
         if self.evidence.first_only:
-            return failing * math.ceil(ENOUGH / len(failing)), True
+            return (failing * FIRSTS)[:FIRSTS], True
         if rate == 0.0:
             rate = max(self.evidence.failed / self.evidence.trials, ENOUGH / MOST)
             wanted = min(MOST, math.ceil(ENOUGH / rate))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,15 +43,24 @@ class Shot:
         return self.outcome is Outcome.FAILED
 
     @property
-    def failing(self) -> list[Mapping[str, Any]]:
+    def failing(self) -> set[Key]:
         """The comparisons that did not pass."""
-        return [one for one in self.comparisons if one.get("passed") is False]
+        return {key(one) for one in self.comparisons if one.get("passed") is False}
 
-    @property
-    def numbers(self) -> tuple[object, ...]:
-        """What it computed, as far as comparisons tell: equal for two trials that computed the same."""
-        parts = ("index", "item", "max_abs", "max_rel", "mismatched", "mismatched_at")
-        return (self.outcome, *(tuple(str(one.get(part)) for part in parts) for one in self.comparisons))
+    def numbers(self, keys: Collection[Key]) -> tuple[object, ...]:
+        """What it computed, as far as some comparisons tell: equal for two trials that computed the same."""
+        parts = ("max_abs", "max_rel", "mismatched", "mismatched_at")
+        wanted = [one for one in self.comparisons if key(one) in keys]
+        return (self.outcome, *((key(one), *(str(one.get(part)) for part in parts)) for one in wanted))
+
+
+Key = tuple[object, object]
+"""Which comparison of a trial: its index, and the item of nested data."""
+
+
+def key(comparison: Mapping[str, Any]) -> Key:
+    """Which comparison of its trial it is."""
+    return comparison.get("index"), comparison.get("item")
 
 
 @dataclass(kw_only=True)
@@ -75,7 +84,7 @@ class Range:
         seeds: Sequence[int],
         *,
         fresh: bool = False,
-        interventions: Sequence[str] = (),
+        intervention: str = "",
         env: Mapping[str, str] | None = None,
         watch: bool = False,
     ) -> list[Shot]:
@@ -84,25 +93,43 @@ class Range:
         Args:
             seeds: one a trial; may name a seed more than once.
             fresh: give every trial a process of its own.
-            interventions: what is switched; names of `repro.trial.interventions.INTERVENTIONS`.
+            intervention: what is switched; a name of `repro.trial.interventions.INTERVENTIONS`, or "".
             env: further environment variables.
             watch: note what is drawn.
 
         Raises:
             Interrupted, NotReadyError: as `Runner.run`.
         """
-        extra: dict[str, object] = {"interventions": list(interventions)} if interventions else {}
-        if watch:
-            extra["watch"] = True
-        order = Order(
-            seeds=list(seeds),
-            mode=Mode.FRESH if fresh else Mode.SEEDS,
-            gpu=self.gpu,
-            keep_inputs=0,
-            env=tuple((env or {}).items()),
-            aside=ASIDE,
-            extra=extra,
-        )
+        order = self._order(seeds, [intervention], watch=watch)
+        mode = Mode.FRESH if fresh else Mode.SEEDS
+        return self._run(replace(order, mode=mode, env=tuple((env or {}).items())))
+
+    def fire_series(self, series: Mapping[str, Sequence[int]]) -> dict[str, list[Shot]]:
+        """Run several series in one process, each under its intervention.
+
+        Args:
+            series: seeds by intervention; "" for none. Those that may kill the process come last.
+
+        Raises:
+            Interrupted, NotReadyError: as `Runner.run`.
+        """
+        plan = [(name, seed) for name, seeds in series.items() for seed in seeds]
+        found: dict[str, list[Shot]] = {name: [] for name in series}
+        while plan:
+            order = self._order([seed for _, seed in plan], [name for name, _ in plan])
+            shots = self._run(replace(order, once=True))
+            for (name, _), shot in zip(plan, shots, strict=False):
+                found[name].append(shot)
+            plan = plan[len(shots) :] if shots else []
+        return found
+
+    def _order(self, seeds: Sequence[int], interventions: Sequence[str], *, watch: bool = False) -> Order:
+        extra: dict[str, object] = {"watch": watch}
+        if any(interventions):
+            extra["interventions"] = [[name] if name else [] for name in interventions]
+        return Order(seeds=list(seeds), gpu=self.gpu, keep_inputs=0, aside=ASIDE, extra=extra)
+
+    def _run(self, order: Order) -> list[Shot]:
         ran = self.runner.run(self.target, self.prepared, order)
         return [shot for folder in ran.folders for shot in read_shots(folder / "records.jsonl")]
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import itertools
 import sys
-from typing import Any, Callable, ContextManager, Dict, Iterator, Mapping, Tuple
+from typing import Any, Callable, ContextManager, Dict, Iterator, Mapping, Sequence, Tuple
 
 from .widening import widened
 
@@ -134,19 +135,21 @@ class Interventions:
     """The interventions of a block.
 
     Args:
-        names: of `INTERVENTIONS`; they need torch, and do nothing in a process that has not loaded it.
+        plan: names of `INTERVENTIONS` for each trial, from the first on again when it is through. They need
+            torch, and do nothing in a process that has not loaded it.
     """
 
-    def __init__(self, names: Tuple[str, ...]) -> None:
-        self._names = names
+    def __init__(self, plan: Sequence[Tuple[str, ...]]) -> None:
+        self._plan = itertools.cycle(plan or [()])
         self.touched: Touched = {}
 
     @contextlib.contextmanager
     def around(self) -> Iterator[None]:
         """Around one trial."""
-        self.touched = dict.fromkeys(self._names, 0)
+        names = next(self._plan)
+        self.touched = dict.fromkeys(names, 0)
         with contextlib.ExitStack() as stack:
-            for name in self._names if "torch" in sys.modules else ():
+            for name in names if "torch" in sys.modules else ():
                 stack.enter_context(INTERVENTIONS[name](functools.partial(self._count, name)))
             yield
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, List, Mapping, Optional, Tuple
 
 from .alteration import Alteration, parse_alteration
+from .interventions import INTERVENTIONS
 from .records import SCHEMA, Mode
 
 
@@ -77,6 +78,9 @@ class Request:
         python_path: folders put in front of `sys.path`.
         altered: what is changed about the test.
         probe: look into each trial, and write `probe.jsonl`; None to run trials as they are.
+        interventions: what is switched around each trial, names of `interventions.INTERVENTIONS`: one list a
+            trial, and from the first one on again where there are more trials than lists.
+        watch: write what each trial draws.
     """
 
     root: Path
@@ -95,6 +99,8 @@ class Request:
     python_path: Tuple[str, ...] = ()
     altered: Alteration = field(default_factory=Alteration)
     probe: Optional[ProbeRequest] = None
+    interventions: Tuple[Tuple[str, ...], ...] = ()
+    watch: bool = False
 
 
 def read_request(path: Path) -> Request:
@@ -139,6 +145,8 @@ def parse_request(raw: Mapping[str, Any]) -> Request:
             python_path=tuple(str(folder) for folder in raw.get("python_path") or ()),
             altered=parse_alteration(raw),
             probe=_probe(raw.get("probe")),
+            interventions=_interventions(raw),
+            watch=bool(raw.get("watch")),
         )
     except (TypeError, ValueError) as error:
         raise BadRequest(str(error)) from error
@@ -167,6 +175,14 @@ def _probe(raw: Any) -> Optional[ProbeRequest]:
         raise BadRequest("probe must be an object with its options")
     usual = vars(ProbeRequest())
     return ProbeRequest(**{name: type(usual[name])(raw[name]) for name in usual if name in raw})
+
+
+def _interventions(raw: Mapping[str, Any]) -> Tuple[Tuple[str, ...], ...]:
+    found = tuple(tuple(str(name) for name in names) for names in raw.get("interventions") or ())
+    unknown = [name for names in found for name in names if name not in INTERVENTIONS]
+    if unknown:
+        raise BadRequest(f"no intervention is called {unknown[0]!r}; there are {', '.join(INTERVENTIONS)}")
+    return found
 
 
 def _integers(raw: Mapping[str, Any], name: str) -> List[int]:

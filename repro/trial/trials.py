@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter
-from typing import Any, ContextManager, Dict, List, Optional, Tuple
+from typing import Any, ContextManager, Dict, Iterator, List, Optional, Tuple
 
 from . import probe_trial
 from .classify import classify, is_sticky, text_of
 from .comparisons import Comparisons
 from .inputs import Keeper, Replay, mismatches
+from .interventions import Interventions
 from .probe_calls import ending_quietly
 from .probe_file import ProbeFile
 from .protocol import Protocol, Ran
@@ -18,6 +19,7 @@ from .records import Event, Outcome
 from .request import Request
 from .seeding import Seeding
 from .signature import Places, signature
+from .watching import Watch
 from .writer import RecordFile, clean
 
 _MESSAGE, _OUTPUT, _PROPERTIES = 4000, 4096, 32
@@ -44,6 +46,8 @@ class Trials:
         self._places = places
         self._keeper = Keeper(request.records / "inputs", 0 if request.replay else request.keep_inputs)
         self._replays: Dict[int, Replay] = {}
+        self._interventions = Interventions(request.interventions)
+        self._watch = Watch()
         self._counts: Counter[str] = Counter()
 
     def run(self, protocol: Protocol) -> None:
@@ -113,9 +117,22 @@ class Trials:
         self, protocol: Protocol, replay: Optional[Replay], inside: Optional[ContextManager[Any]] = None
     ) -> Tuple[Ran, Compared]:
         self._comparisons.begin()
-        with replay.context() if replay else contextlib.nullcontext(), inside or contextlib.nullcontext():
+        given = replay.context() if replay else contextlib.nullcontext()
+        with self._circumstances(), given, inside or contextlib.nullcontext():
             ran = protocol.run()
         return ran, self._comparisons.end()
+
+    @contextlib.contextmanager
+    def _circumstances(self) -> Iterator[None]:
+        """What was asked for around each trial; nothing at all, usually."""
+        if not self._request.interventions and not self._request.watch:
+            yield
+            return
+        watch = self._watch.around() if self._request.watch else contextlib.nullcontext()
+        with self._interventions.around(), watch:
+            yield
+        told = {"touched": self._interventions.touched, "drawn": self._watch.drawn}
+        self._records.write(Event.CIRCUMSTANCES, **told)
 
     def _keep(self, protocol: Protocol, trial: int, seed: int, compared: Compared) -> None:
         """Run a failing seed again, under recording. Trials themselves never pay for that."""

@@ -12,7 +12,9 @@ def weigh(evidence: Evidence) -> Cause:
     """Take the first configuration untimed, and see whether it is the first run of a process that fails."""
     counts = evidence.cured("first-config")
     if counts is None:
-        return untested(NAME, evidence.missing.get("first-config", "the test was not run without autotuning"))
+        return untested(
+            NAME, evidence.missing.get("interventions", "the test was not run without autotuning")
+        )
     calls = evidence.touched("first-config")
     if not calls:
         return ruled_out(NAME, "no autotuned kernel runs in this test")

@@ -13,7 +13,7 @@ def weigh(evidence: Evidence) -> Cause:
     poisoned, zeroed = evidence.cured("poison"), evidence.cured("zero-fill")
     if poisoned is None or zeroed is None:
         return untested(
-            NAME, evidence.missing.get("poison", "memory could not be filled before the test reads it")
+            NAME, evidence.missing.get("interventions", "memory could not be filled before it is read")
         )
     if not evidence.touched("poison"):
         return ruled_out(NAME, "the test asks torch for no memory without content")

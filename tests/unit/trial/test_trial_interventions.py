@@ -29,7 +29,7 @@ READS_UNWRITTEN_MEMORY = """
 
 @pytest.mark.parametrize(("name", "nan", "zero"), [("poison", True, False), ("zero-fill", False, True)])
 def test_memory_that_nobody_wrote(told, name, nan, zero):
-    done = told(READS_UNWRITTEN_MEMORY.format(nan=nan, zero=zero), interventions=[name])
+    done = told(READS_UNWRITTEN_MEMORY.format(nan=nan, zero=zero), interventions=[[name]])
     assert done.outcomes == ["PASSED", "PASSED"]
     assert [event["touched"][name] for event in done.of("circumstances")] == [1, 1]
 
@@ -37,7 +37,7 @@ def test_memory_that_nobody_wrote(told, name, nan, zero):
 def test_integers_are_poisoned_too(told):
     done = told(
         "def test_it():\n assert int(torch.empty(1, dtype=torch.int32)) == 2**31 - 1",
-        interventions=["poison"],
+        interventions=[["poison"]],
     )
     assert done.outcomes == ["PASSED", "PASSED"]
 
@@ -61,7 +61,7 @@ NARROW = """
 
 
 def test_a_test_in_float64_draws_the_same_numbers(told):
-    wide = told(WIDE, interventions=["float64"])
+    wide = told(WIDE, interventions=[["float64"]])
     narrow = told(NARROW)
     assert [event["message"] for event in wide.of("end")] == [event["message"] for event in narrow.of("end")]
     assert all(event["touched"]["float64"] for event in wide.of("circumstances"))
@@ -77,7 +77,7 @@ def test_settings_are_put_back_after_each_trial(told):
             assert torch.get_default_dtype() == torch.float32
     """
     names = ["one-thread", "deterministic", "float64", "zero-fill", "first-config"]
-    assert told(code, interventions=names).outcomes == ["PASSED", "PASSED"]
+    assert told(code, interventions=[names]).outcomes == ["PASSED", "PASSED"]
 
 
 AUTOTUNED = """
@@ -95,9 +95,14 @@ AUTOTUNED = """
 
 
 def test_the_autotuner_takes_its_first_configuration(told):
-    done = told(AUTOTUNED, interventions=["first-config"])
+    done = told(AUTOTUNED, interventions=[["first-config"]])
     assert done.outcomes == ["PASSED", "PASSED"]
     assert done.of("circumstances")[0]["touched"] == {"first-config": 1}
+
+
+def test_each_trial_has_interventions_of_its_own(told):
+    code = READS_UNWRITTEN_MEMORY.format(nan=True, zero=False)
+    assert told(code, interventions=[["poison"], ["zero-fill"]]).outcomes == ["PASSED", "FAILED"]
 
 
 def test_draws_are_noted_with_their_place(told):
@@ -126,6 +131,6 @@ def test_draws_are_noted_with_their_place(told):
 
 
 def test_an_intervention_that_does_not_exist(run_block):
-    done = run_block({"test_subject.py": "def test_it(): pass"}, interventions=["luck"])
+    done = run_block({"test_subject.py": "def test_it(): pass"}, interventions=[[], ["luck"]])
     assert done.status == 2
     assert "no intervention is called 'luck'" in done.stderr
