@@ -11,6 +11,9 @@ from repro.report.model import CellFacts
 _FIRST = ("python", "torch", "triton", "cuda", "ptxas", "ptxas_from", "numpy", "gpu", "capability", "driver")
 _LEFT_OUT = ("cell", "schema", "block", "test", "mode")
 
+COLUMNS = 16
+"""Facts that differ between cells, at most."""
+
 Table = tuple[list[tuple[str, str]], list[str], list[tuple[str, list[str]]]]
 """What is common, names of what differs, and a row a cell of what differs."""
 
@@ -20,7 +23,7 @@ def environment_table(environments: Sequence[CellFacts]) -> Table:
     flat = [(each.cell, _flat(each.facts)) for each in environments]
     names = sorted({name for _, facts in flat for name in facts}, key=_order)
     common = [name for name in names if len({facts.get(name) for _, facts in flat}) == 1]
-    differing = [name for name in names if name not in common]
+    differing = [name for name in names if name not in set(common)][:COLUMNS]
     shared = [(name, flat[0][1][name]) for name in common]
     if not differing:
         return shared, [], []

@@ -88,7 +88,7 @@ def _report(
         pairing=compare_cells(rates, outcomes, most),
         anatomy=describe(looked_at, passing, agreement(outcomes, failing)),
         searches=read_searches(state, test),
-        diagnosis=read_diagnosis(state),
+        diagnosis=read_diagnosis(state, test, revision),
         environments=_environments(ledger, {tally.series.cell for tally in tallies}),
         digests={build.cell: build.digest for build in ledger.builds() if build.ok},
         elsewhere=elsewhere,

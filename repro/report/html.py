@@ -9,7 +9,7 @@ from repro import ui
 from repro.report import words
 from repro.report.charts import error_chart, place_chart, rate_chart, search_chart
 from repro.report.environments import environment_table
-from repro.report.inline import code, is_link
+from repro.report.inline import code, is_link, short
 from repro.report.inline import to_html as inline
 from repro.report.model import Cause, Failure, Report, Search
 from repro.report.style import STYLE
@@ -32,7 +32,7 @@ def to_html(report: Report) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="robots" content="noindex">\n'
-        f"<title>{escape(ui.one_line(words.title(report), 200))}</title>\n<style>{STYLE}</style>\n</head>\n"
+        f"<title>{escape(short(words.title(report), 200))}</title>\n<style>{STYLE}</style>\n</head>\n"
         f"<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
     )
 
@@ -43,7 +43,7 @@ def _head(report: Report) -> str:
     )
     about = f"Revision {code(report.revision)}" + (f" of {code(report.origin)}" if report.origin else "")
     return (
-        f"<header><h1>{escape(ui.one_line(words.title(report), 400))}</h1>"
+        f"<header><h1>{escape(short(words.title(report), 400))}</h1>"
         f'<p class="about">{inline(about)}. Every number counts recorded trials.</p></header>\n'
         f'<dl class="verdict">{rows}</dl>'
     )
@@ -159,6 +159,11 @@ def _why(report: Report) -> str:
     if diagnosis.minimized:
         smallest = escape("\n".join(diagnosis.minimized))
         parts.append(f"<h3>Smallest case that still fails</h3><pre>{smallest}</pre>")
+    parts += ["<h3>What to do</h3>", _items(diagnosis.advice)] if diagnosis.advice else []
+    parts.append(f"<p>{inline(diagnosis.about)}</p>" if diagnosis.about else "")
+    if diagnosis.experiments:
+        run = _items(diagnosis.experiments[:ROWS])
+        parts.append(f"<details><summary>What was run for this</summary>{run}</details>")
     untested = ", ".join(cause.name for cause in diagnosis.of("untested"))
     parts.append(f"<p>Untested: {inline(untested)}.</p>" if untested else "")
     return "".join([*parts, "</section>"])
@@ -199,7 +204,9 @@ def _environment(report: Report) -> str:
     parts += [_table(("", ""), [(name, code(value, 400)) for name, value in common], wrap=True), "</details>"]
     if rows:
         shown = [(code(cell), *(code(value, 120) for value in values)) for cell, values in rows]
-        parts.append("<details><summary>What differs from cell to cell</summary>")
+        parts.append(
+            "<details><summary>What differs from cell to cell; environment.json has all of it</summary>"
+        )
         parts += [_table(("cell", *columns), shown), "</details>"]
     return "".join([*parts, "</section>"])
 

@@ -15,8 +15,13 @@ _REFERENCE = re.compile(r"([@#])(?=\w)")
 
 def code(text: str, most: int = 160) -> str:
     """Text as code inside a sentence: on one line, without backticks and control characters."""
-    plain = ui.one_line(text, most).replace("`", "'")
+    plain = short(text, most).replace("`", "'")
     return f"`{plain}`" if plain else ""
+
+
+def short(text: str, most: int = 160) -> str:
+    """A text's first words on one line; what is far behind them is not even looked at."""
+    return ui.one_line(text[: 4 * most], most)
 
 
 def markdown(sentence: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from repro.report.redact import Redactor
 from repro.store.schema import explained
 
-WHOLE = 50_000
+WHOLE = 20_000
 """Trials up to which a ledger is copied whole."""
 
 _TABLES = ("series", "environments", "signatures", "blocks", "builds", "inputs")

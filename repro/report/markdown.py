@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from repro import ui
 from repro.report import words
 from repro.report.environments import environment_table
-from repro.report.inline import code, fence, is_link, markdown, table
+from repro.report.inline import code, fence, is_link, markdown, short, table
 from repro.report.model import Cause, CellRate, Failure, Report, Search
 from repro.report.tables import failure_rows, other_rate_rows, pair_rows, rate_rows
 from repro.trial.records import Mode
@@ -60,9 +60,9 @@ def _cut(text: str, limit: int) -> str:
 
 
 def _head(report: Report, level: Detail) -> list[str]:
-    lines = [f"# {markdown(ui.one_line(words.title(report), 300))}", ""]
+    lines = [f"# {markdown(short(words.title(report), 300))}", ""]
     for question, line in words.verdict(report):
-        lines += [f"- **{question}:** {markdown(ui.one_line(line, max(level.text, 300)))}"]
+        lines += [f"- **{question}:** {markdown(short(line, max(level.text, 300)))}"]
     about = f"Trials of {code(report.test)} at revision {code(report.revision)}"
     about += f" of {code(report.origin)}" if report.origin else ""
     return [*lines, "", markdown(f"{about}. Every number below counts recorded trials."), ""]
@@ -112,9 +112,7 @@ def _since_when(report: Report, level: Detail) -> list[str]:
 
 
 def _search(search: Search, level: Detail) -> list[str]:
-    lines = [
-        f"**Along {markdown(search.axis)}:** {markdown(ui.one_line(search.sentence, max(level.text, 200)))}"
-    ]
+    lines = [f"**Along {markdown(search.axis)}:** {markdown(short(search.sentence, max(level.text, 200)))}"]
     if search.link:
         lines += [
             "",
@@ -122,7 +120,7 @@ def _search(search: Search, level: Detail) -> list[str]:
         ]
     lines += [
         "",
-        *(f"- {markdown(ui.one_line(detail, level.text))}" for detail in search.details[: level.rows]),
+        *(f"- {markdown(short(detail, level.text))}" for detail in search.details[: level.rows]),
     ]
     rows = [
         (
@@ -138,10 +136,7 @@ def _search(search: Search, level: Detail) -> list[str]:
         lines += _left_out(len(search.tried), level.rows, "candidates")
     lines += [
         "",
-        *(
-            f"- cannot be tested: {markdown(ui.one_line(each, 200))}"
-            for each in search.untestable[: level.rows]
-        ),
+        *(f"- cannot be tested: {markdown(short(each, 200))}" for each in search.untestable[: level.rows]),
     ]
     return [*lines, ""]
 
@@ -182,7 +177,7 @@ def _causes(report: Report, level: Detail) -> list[str]:
         return [*lines, f"{markdown(diagnosis.problem)}.", ""]
     if not diagnosis.causes:
         return [*lines, "Suspected causes are untested: run `repro diagnose`.", ""]
-    lines += [markdown(ui.one_line(line, level.text)) for line in diagnosis.conclusion[: level.rows]]
+    lines += [markdown(short(line, level.text)) for line in diagnosis.conclusion[: level.rows]]
     lines += [""] if diagnosis.conclusion else []
     for cause in diagnosis.of("supported"):
         lines += _cause(cause, level)
@@ -196,18 +191,34 @@ def _causes(report: Report, level: Detail) -> list[str]:
             *fence("\n".join(diagnosis.minimized)[: level.text]),
             "",
         ]
+    if diagnosis.advice:
+        lines += ["What to do:", ""]
+        lines += [f"- {markdown(short(line, level.text))}" for line in diagnosis.advice[: level.rows]]
+        lines += [""]
+    lines += _experiments(report, level)
     untested = diagnosis.of("untested")
     if untested:
         lines += [f"Untested: {markdown(', '.join(cause.name for cause in untested))}.", ""]
     return lines
 
 
+def _experiments(report: Report, level: Detail) -> list[str]:
+    """What the causes were weighed by."""
+    diagnosis = report.diagnosis
+    lines = [markdown(diagnosis.about), ""] if diagnosis.about else []
+    if diagnosis.experiments:
+        lines += ["<details><summary>What was run for this</summary>", ""]
+        lines += [f"- {markdown(short(line, level.text))}" for line in diagnosis.experiments[: level.rows]]
+        lines += ["", "</details>", ""]
+    return lines
+
+
 def _cause(cause: Cause, level: Detail) -> list[str]:
     share = "" if cause.share is None else f", explains {ui.percent(cause.share)} of the failing elements"
-    lines = [f"**{markdown(ui.one_line(cause.name))}**: {cause.verdict}{share}", ""]
+    lines = [f"**{markdown(short(cause.name))}**: {cause.verdict}{share}", ""]
     return [
         *lines,
-        *(f"- {markdown(ui.one_line(each, level.text))}" for each in cause.evidence[: level.rows]),
+        *(f"- {markdown(short(each, level.text))}" for each in cause.evidence[: level.rows]),
         "",
     ]
 
@@ -217,8 +228,8 @@ def _ruled_out(report: Report, level: Detail) -> list[str]:
     if not causes:
         return []
     rows = [
-        f"- **{markdown(ui.one_line(cause.name))}**: "
-        + markdown(ui.one_line("; ".join(cause.evidence[: level.rows]) or "no evidence is given", level.text))
+        f"- **{markdown(short(cause.name))}**: "
+        + markdown(short("; ".join(cause.evidence[: level.rows]) or "no evidence is given", level.text))
         for cause in causes
     ]
     return ["## Ruled out", "", *rows, ""]
@@ -229,7 +240,7 @@ def _script(report: Report, level: Detail) -> list[str]:
     lines = ["## A script that shows it, without pytest", ""]
     if proof.refused:
         lead = "Not shown" if proof.script else "There is none"
-        lines += [f"{lead}: {markdown(ui.one_line(proof.refused, 400))}.", ""]
+        lines += [f"{lead}: {markdown(short(proof.refused, 400))}.", ""]
     if not proof.script or len(proof.script) > 12_000:
         return lines if proof.refused else [*lines, "It is in the evidence.", ""]
     if proof.shown:
@@ -254,7 +265,10 @@ def _environment(report: Report, level: Detail) -> list[str]:
     lines += ["</details>", ""]
     if rows:
         shown = [(code(cell), *(code(value, 80) for value in values)) for cell, values in rows[: level.rows]]
-        lines += ["<details><summary>What differs from cell to cell</summary>", ""]
+        lines += [
+            "<details><summary>What differs from cell to cell; environment.json has all of it</summary>",
+            "",
+        ]
         lines += [
             *table(("cell", *map(markdown, columns)), shown),
             *_left_out(len(rows), level.rows, "cells"),
@@ -269,7 +283,7 @@ def _foot(report: Report, level: Detail) -> list[str]:
     lines = []
     if report.elsewhere:
         lines += ["<details><summary>Other trials in the same ledger</summary>", ""]
-        lines += [f"- {markdown(ui.one_line(line))}" for line in report.elsewhere[: level.rows]]
+        lines += [f"- {markdown(short(line))}" for line in report.elsewhere[: level.rows]]
         lines += [*_left_out(len(report.elsewhere), level.rows, "tests and revisions"), "", "</details>", ""]
     seeds = [row for row in report.rates if row.failing_seeds]
     if seeds:

@@ -39,6 +39,9 @@ class Diagnosis:
         minimized: the smallest case that still fails, a line each.
         conclusion: what it comes to, a line each.
         predicted_rate: failure rate from first principles, or None.
+        advice: what to do about it, a line each.
+        experiments: what was run, a line each.
+        about: the cell and revision that it is about, in a sentence, or "".
         problem: why the file cannot be used, or "".
     """
 
@@ -46,6 +49,9 @@ class Diagnosis:
     minimized: Sequence[str] = ()
     conclusion: Sequence[str] = ()
     predicted_rate: float | None = None
+    advice: Sequence[str] = ()
+    experiments: Sequence[str] = ()
+    about: str = ""
     problem: str = ""
 
     def of(self, verdict: Verdict) -> list[Cause]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from repro import ui
+from repro.report.inline import code
 from repro.report.model import Cause, Diagnosis, Search, Tried, Verdict
 
 _VERDICTS: Mapping[str, Verdict] = {
@@ -127,21 +128,37 @@ def _details(answer: Mapping[str, Any]) -> list[str]:
     return [*told, *(str(note) for note in answer.get("notes") or ())]
 
 
-def read_diagnosis(state: Path) -> Diagnosis:
-    """What `repro diagnose` left, or an empty diagnosis."""
+def read_diagnosis(state: Path, test: str, revision: str) -> Diagnosis:
+    """What `repro diagnose` left about a test, or an empty diagnosis."""
     path = state / "diagnosis.json"
     if not path.exists():
         return Diagnosis()
     held = _object(path)
+    if held.get("test") not in (None, test):
+        return Diagnosis(
+            problem=f"`repro diagnose` was last run on {code(str(held['test']))}, not on this test"
+        )
     try:
         return Diagnosis(
             causes=[_cause(row) for row in held["causes"]],
             minimized=_lines(held.get("minimized")),
             conclusion=_lines(held.get("conclusion")),
             predicted_rate=_share(held.get("predicted_rate")),
+            advice=_lines(held.get("advice")),
+            experiments=_lines(held.get("experiments")),
+            about=_about(held, revision),
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         return Diagnosis(problem="diagnosis.json cannot be read: `repro diagnose` writes it anew")
+
+
+def _about(held: Mapping[str, Any], revision: str) -> str:
+    """Where it was weighed, and whether the subject has changed since."""
+    if "cell" not in held:
+        return ""
+    at = str(held.get("revision") or revision)
+    other = "" if at == revision else f", at another revision than the trials above: {code(at)}"
+    return f"Weighed in {code(str(held['cell']))}{other}."
 
 
 def _cause(row: Mapping[str, Any]) -> Cause:

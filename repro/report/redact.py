@@ -63,20 +63,39 @@ _TOKEN = (
 )
 _EMAIL = r"(?P<email>\b(?!git@)[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}\b)"
 _PATH = (
-    r"(?P<path>(?<!<path>)(?<![\w./~&;-])/(?:[\w.@%+=,~-]+/)+[\w.@%+=,~-]*"
+    r"(?P<path>(?<!<path>)(?:(?<=-[A-Za-z])|(?<![\w./~&;-]))/(?:[\w.@%+=,~-]+/)+[\w.@%+=,~-]*"
     r"|(?<!<path>)(?<![\w./])/(?:home|Users|root)\b/?[\w.-]*)"
 )
 _HOME = r"(?P<home>(?<![\w/])~[\w.-]*/(?:[\w.@%+=,-]+/)*[\w.@%+=,-]*)"
 _WINDOWS = r"(?P<windows>\b[A-Za-z]:\\\\?(?:[^\\\s\"'<>|]+\\\\?)*[^\\\s\"'<>|]*)"
 _PATTERN = re.compile("|".join((_URL, _UUID, _TOKEN, _EMAIL, _PATH, _HOME, _WINDOWS)))
 
-_SUSPECT = re.compile(r"[/@\\~]|GPU-|MIG-|gh[pousr]_|hf_|sk-|AKIA|xox|eyJ|(?i:token|passw|secret|bearer|api)")
-"""What a text must hold for a pattern to match: most texts hold none of it, and are left as they are."""
+_SUSPECTS = (
+    "/",
+    "@",
+    "\\",
+    "GPU-",
+    "MIG-",
+    "ghp_",
+    "gho_",
+    "ghu_",
+    "ghs_",
+    "ghr_",
+    "github_pat_",
+    "hf_",
+    "glpat-",
+    "sk-",
+    "AKIA",
+    "xox",
+    "eyJ",
+)
+_WORDS = ("token", "passw", "secret", "bearer", "api")
+"""What a text must hold for a pattern to match: a look for these is many times quicker than the pattern."""
 
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]*@")
 _QUERY = re.compile(
     r"(?i)(?<=[?&;])((?:access_|private_|auth_|id_)?(?:token|key|sig|signature|secret|password|passwd|auth"
-    r"|api[_-]?key|credential|x-amz-[a-z-]+))=[^&#]*"
+    r"|api[_-]?key|credential|x-amz-[a-z-]+))=[^&#]+"
 )
 _KEPT_TAIL = ("site-packages/", "dist-packages/")
 
@@ -131,9 +150,11 @@ class Redactor:
             text = self._folders.sub(
                 lambda match: self._note("path", match[0], _path(match[0], match[1])), text
             )
-        if _SUSPECT.search(text):
+        if _may_match(text):
             text = _PATTERN.sub(self._replace, text)
-        return self._own.sub(self._word, text) if self._own else text
+        if self._own and any(word in text for word in self._words):
+            text = self._own.sub(self._word, text)
+        return text
 
     def value(self, value: _T) -> _T:
         """A value of plain parts (dataclasses, mappings, sequences, texts) without what identifies."""
@@ -151,6 +172,13 @@ class Redactor:
     def _note(self, kind: str, text: str, instead: str) -> str:
         self.found[kind, text, instead] += 1
         return instead
+
+
+def _may_match(text: str) -> bool:
+    if any(mark in text for mark in _SUSPECTS):
+        return True
+    lower = text.lower()
+    return any(word in lower for word in _WORDS)
 
 
 def _below(folders: Iterable[str]) -> re.Pattern[str] | None:

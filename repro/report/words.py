@@ -201,7 +201,7 @@ def _why(report: Report) -> str:
         cause.name + ("" if cause.share is None else f" ({ui.percent(cause.share)} of the failing elements)")
         for cause in supported[:2]
     )
-    return f"{named}; {len(diagnosis.of('ruled out'))} other causes ruled out."
+    return f"{named}; {ui.count(len(diagnosis.of('ruled out')), 'other cause')} ruled out."
 
 
 def spread(values: Spread | None) -> str:
