@@ -22,6 +22,7 @@ COMMANDS = {
     "matrix": "Run the target test over many seeds in every cell; end with a table of failure rates.",
     "bisect": "Find since which version, or since which commit, it fails, with a stated confidence.",
     "replay": "Run failing inputs again, bit for bit: is the failure a function of them, and where?",
+    "inspect": "Look inside a trial: the numbers of every operation, which side is wrong, derivatives.",
     "diagnose": "Find out why: run experiments on failing trials, and weigh every suspected cause.",
     "minimize": "Shrink the failing case while the same failure stays: sizes, options, type, inputs.",
     "report": "Write what a maintainer can act on: the issue text, an HTML page, the evidence.",
