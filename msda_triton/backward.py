@@ -51,7 +51,7 @@ class Backward:
             self._coarse((exact, addends, tiles), (sums, rest, grids))
         grad_img = None
         if scatter:
-            grad_img = (sums + rest if exact else sums).to(self.img.dtype)
+            grad_img = (sums.add_(rest) if exact else sums).to(self.img.dtype)
         return (grad_img, grad_points, grad_weights) if gather else (grad_img, None, None)
 
     def _fine(self, does: tuple[Any, ...], outputs: tuple[Tensor, ...]) -> None:

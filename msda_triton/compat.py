@@ -2,12 +2,13 @@
 
 from torch import Tensor
 
+from .checks import Shapes
 from .functional import multiscale_deformable_attention
 
 
 def ms_deform_attn(
     value: Tensor,
-    value_spatial_shapes: Tensor,
+    value_spatial_shapes: Shapes,
     value_level_start_index: Tensor | None,
     sampling_locations: Tensor,
     attention_weights: Tensor,
@@ -19,7 +20,7 @@ def ms_deform_attn(
 
     Args:
         value: [B, I, H, C].
-        value_spatial_shapes: [L, 2] as (height, width).
+        value_spatial_shapes: [L, 2] as (height, width), a tensor or pairs of numbers.
         value_level_start_index: ignored: levels lie one after the other in `value`.
         sampling_locations: [B, N, H, L, P, 2] as (x, y) in 0 to 1.
         attention_weights: [B, N, H, L, P].

@@ -39,7 +39,7 @@ def rounding_grids(
             f"deterministically, which holds for at most {MOST_SAMPLES} together: split the queries"
         )
     dtype = sum_dtype(grad_out.dtype)
-    largest = weights.abs().amax().to(dtype)
+    largest = _largest(weights, dtype)
     units = 2 ** (30 - samples_bits(sizes))
     density = torch.zeros(sizes.batch, sizes.pixels, sizes.heads, dtype=torch.int32, device=points.device)
     images = sizes.batch * sizes.heads
@@ -47,11 +47,16 @@ def rounding_grids(
     inputs = (shapes, points, weights, largest, density)
     count((-(-sizes.samples // AT_ONCE), sizes.levels, images), inputs, (sizes.pixels, sizes.queries))
     # A hundredth more than the bound, for the roundings on the way to it.
-    unit = largest * grad_out.abs().amax() * (1.01 / units)
+    unit = largest * _largest(grad_out, dtype) * (1.01 / units)
     grids = torch.empty(density.shape, dtype=dtype, device=points.device)
     blocks = -(-sizes.pixels * sizes.heads // AT_ONCE)
     to_grid((blocks, sizes.levels, sizes.batch), (shapes, density, unit, grids), (sizes.pixels,))
     return grids
+
+
+def _largest(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    magnitude: Tensor = torch.linalg.vector_norm(tensor, float("inf"), dtype=dtype)  # in one kernel
+    return magnitude
 
 
 def samples_bits(sizes: Sizes) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import torch
@@ -18,6 +18,7 @@ from .shapes import shapes_on
 from .sizes import Options, Sizes
 from .tiles import Tile, forward_tile
 
+HERE = contextlib.nullcontext()
 MANY = 1 << 16  # rows that fill a GPU several times
 
 __all__ = ["INTERPRETED", "Options", "launch_backward", "launch_forward"]
@@ -69,6 +70,11 @@ def launch_backward(
 
 
 def _on(device: torch.device) -> contextlib.AbstractContextManager[Any]:
-    if device.type != "cuda" or device.index == torch.cuda.current_device():
-        return contextlib.nullcontext()
+    if device.type != "cuda" or _only_one() or device.index == torch.cuda.current_device():
+        return HERE
     return torch.cuda.device(device)
+
+
+@cache
+def _only_one() -> bool:
+    return torch.cuda.device_count() == 1

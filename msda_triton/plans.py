@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 import triton
 from torch import Tensor
 
@@ -32,21 +31,20 @@ class Plan:
     def __call__(
         self, grid: tuple[int, int, int], tensors: tuple[Tensor, ...], numbers: tuple[int, ...]
     ) -> None:
-        """Launch on the current device and stream; tensors are contiguous."""
+        """Launch on the current stream of the tensors' device, the current one; tensors are contiguous."""
         if INTERPRETED:
             self._launch(grid, tensors, numbers)
             return
-        key: list[Any] = [torch.cuda.current_device()]
+        key = (tensors[0].get_device(), *[tensor.dtype for tensor in tensors])
         bits = 0
         for tensor in tensors:
             bits |= tensor.data_ptr()
-            key.append(tensor.dtype)
         if bits & 15:  # what is compiled may load 16 bytes at a time
             self._launch(grid, tensors, numbers)
             return
-        compiled = self.compiled.get(tuple(key))
+        compiled = self.compiled.get(key)
         if compiled is None:
-            self.compiled[tuple(key)] = self._launch(grid, tensors, numbers)
+            self.compiled[key] = self._launch(grid, tensors, numbers)
             return
         compiled[grid](*tensors, *numbers, *self.trailing)
 
