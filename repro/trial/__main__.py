@@ -17,6 +17,7 @@ from .altered import install_constants
 from .arguments import pytest_arguments
 from .block import Block
 from .comparisons import Comparisons
+from .compiled import disassemble_cache
 from .patches import install
 from .records import Outcome
 from .request import BadRequest, Request, read_request
@@ -64,6 +65,8 @@ def run_block(request: Request) -> None:
     echo = _Echo(sys.stderr)
     with contextlib.redirect_stderr(echo):
         pytest.main(pytest_arguments(request), plugins=[block])
+    if request.altered.machine_code:
+        disassemble_cache()
     if not block.began:
         block.write_cell()
         block.write_missing("configuration", Outcome.FAILED_OTHERWISE, echo.text)

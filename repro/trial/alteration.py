@@ -36,12 +36,16 @@ class Alteration:
         constants: by address (`FILE:LINE:COLUMN`), other values for literals.
         reduction: look for one failing trial and make its inputs small, in place of plain trials; or None.
         describe: run the first seed once and say what the case is made of, in place of trials.
+        machine_code: write the machine code of compiled kernels as text beside them, at the end.
+        profile: run trials under torch's profiler.
     """
 
     arguments: Mapping[str, Any] = field(default_factory=dict)
     constants: Mapping[str, Any] = field(default_factory=dict)
     reduction: Optional[Reduction] = None
     describe: bool = False
+    machine_code: bool = False
+    profile: bool = False
 
 
 def parse_alteration(raw: Mapping[str, Any]) -> Alteration:
@@ -55,6 +59,8 @@ def parse_alteration(raw: Mapping[str, Any]) -> Alteration:
         constants=_object(raw, "constants"),
         reduction=_reduction(raw.get("reduce")),
         describe=raw.get("expand") == "case",
+        machine_code=bool(raw.get("machine_code")),
+        profile=bool(raw.get("profile")),
     )
 
 

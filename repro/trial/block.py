@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import gc
 import time
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, Optional, Tuple, Type
 
 import pytest
 
 from . import environment, selection
+from .alteration import Alteration
 from .altered import change_arguments
 from .case import Describing
 from .classify import classify, text_of
 from .comparisons import Comparisons
+from .compiled import Profiling
 from .protocol import Protocol
 from .records import SCHEMA, Event, Outcome
 from .reducing import Reducing
@@ -123,7 +125,7 @@ class Block:
         self._stop_log_capture(protocol.item, session.config)
         altered = self._request.altered
         change_arguments(protocol.item, altered.arguments)
-        kind = Describing if altered.describe else Reducing if altered.reduction else Trials
+        kind = _kind(altered)
         trials = kind(self._request, self._records, self._seeding, self._comparisons, self._places)
         gc.freeze()  # what imports and collection left stays: looking through it again costs every trial
         return trials.run(protocol)
@@ -135,3 +137,12 @@ class Block:
         plugin = config.pluginmanager.get_plugin("logging-plugin")
         if plugin is not None and not used and not named:
             config.pluginmanager.unregister(plugin)
+
+
+def _kind(altered: Alteration) -> Type[Trials]:
+    """Plain trials, unless something else is asked for."""
+    if altered.describe:
+        return Describing
+    if altered.reduction is not None:
+        return Reducing
+    return Profiling if altered.profile else Trials

@@ -1,0 +1,176 @@
+"""`repro kernels`: what Triton generated in a cell, and how it differs from another's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from repro import ui
+from repro.cells import Cell, newest_released, select
+from repro.cli.options import Place, json_option, subject_options, workspace_options
+from repro.cli.workspace import Workspace, only_run, open_runner
+from repro.errors import NotReproducedError, UsageError
+from repro.kernels import Comparison, Kernel, collect, compare
+from repro.kernels.answer import lines, said, to_json
+from repro.kernels.artefacts import STAGES, find_disassembler
+from repro.kernels.comparing import resources
+from repro.kernels.running import Compiled, Wanted, check_compiles, compile_in
+from repro.run import Target
+from repro.subject import Subject
+
+_FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
+_PROFILE = ("kernel", "launches>", "us>", "registers>", "shared>", "GB/s>")
+
+
+@click.command()
+@click.option("--cell", metavar="GLOB", help="Cell to look at. [default: the newest released one]")
+@click.option("--against", metavar="GLOB", help="Cell to compare with.")
+@click.option(
+    "--env",
+    "env",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="Variable of the second side alone; without --against, of the same cell. Repeatable.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the trial that compiles.")
+@click.option("--show", type=click.Choice(STAGES), help="Print this stage, or its difference.")
+@click.option("--measure", is_flag=True, help="Time, registers, bandwidth: torch's profiler and ncu.")
+@click.option("--cache", type=_FOLDER, help="Read this cache of Triton instead of running a trial.")
+@click.option("--against-cache", type=_FOLDER, help="Compare with this cache.")
+@workspace_options
+@subject_options
+@json_option
+def kernels(
+    place: Place,
+    cell: str | None,
+    against: str | None,
+    env: tuple[str, ...],
+    seed: int,
+    show: str | None,
+    measure: bool,
+    cache: Path | None,
+    against_cache: Path | None,
+    subject: str | None,
+    test: str | None,
+    test_file: str | None,
+    as_json: bool,
+) -> None:
+    """Show what Triton generated for the test's kernels; compare two cells, stage by stage."""
+    if cache is not None:
+        sides = [_cached(path) for path in (cache, against_cache) if path is not None]
+    else:
+        workspace = place.open()
+        tested = workspace.subject(subject, test, test_file)
+        wanted = Wanted(seed=seed, profile=measure)
+        sides = _run(workspace, tested, [cell, against], _variables(env), wanted)
+    if not any(side.kernels for side in sides):
+        raise NotReproducedError(
+            "no kernel of Triton was compiled",
+            why="the test launches none, or the folder is no cache of Triton",
+            next_step="name a test that launches one: --test NAME",
+        )
+    compared = compare(sides[0].kernels, sides[1].kernels) if len(sides) > 1 else []
+    if as_json:
+        click.echo(json.dumps(to_json(sides, compared), indent=2))
+    else:
+        _print(sides, compared, show)
+
+
+def _cached(path: Path) -> Compiled:
+    return Compiled(cell=str(path), kernels=collect(path, disassembler=find_disassembler()), cache=path)
+
+
+def _variables(given: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    pairs = [one.partition("=") for one in given]
+    wrong = [name for name, equals, _ in pairs if not name or not equals]
+    if wrong:
+        raise UsageError(f"--env {wrong[0]} is no NAME=VALUE", next_step="--env TRITON_DEFAULT_FP_FUSION=0")
+    return tuple((name, value) for name, _, value in pairs)
+
+
+def _run(
+    workspace: Workspace,
+    subject: Subject,
+    globs: list[str | None],
+    env: tuple[tuple[str, str], ...],
+    wanted: Wanted,
+) -> list[Compiled]:
+    first = _cell(workspace, globs[0])
+    second = _cell(workspace, globs[1]) if globs[1] else first if env else None
+    asked = [(first, ()), *([(second, env)] if second else [])]
+    for cell, more in asked:
+        check_compiles(Target(cell=cell, subject=subject), dict(more))
+    workspace.check_gpu()
+    gpus = workspace.gpus()
+    sides = []
+    with only_run(workspace.state), open_runner(workspace, ui.say) as runner:
+        for cell, more in asked:
+            target = Target(cell=cell, subject=subject)
+            one = Wanted(seed=wanted.seed, gpu=gpus[0] if gpus else None, env=more, profile=wanted.profile)
+            ui.say(f"{cell.id}: one trial with an empty cache")
+            sides.append(compile_in(runner, target, runner.prepare(target), one))
+    return sides
+
+
+def _cell(workspace: Workspace, glob: str | None) -> Cell:
+    return newest_released(select(workspace.cells, [glob] if glob else []))
+
+
+def _print(sides: list[Compiled], compared: list[Comparison], show: str | None) -> None:
+    for side in sides if len(sides) == 1 else ():
+        _print_side(side, show)
+    for name, side in zip("AB", sides if compared else (), strict=False):
+        click.echo(f"{name}: {side.cell}")
+    for one in compared:
+        click.echo("\n".join(lines(one)))
+        stage = show or ("ptx" if one.first_difference else None)
+        if show and stage:
+            click.echo("\n".join(one.difference(stage)) or f"  {stage}: no difference")
+    if compared:
+        click.echo(said(compared))
+    for side in sides:
+        _print_profile(side)
+
+
+def _print_side(side: Compiled, show: str | None) -> None:
+    rows = [
+        (kernel.name, *map(_cell_text, _facts(kernel)), ", ".join(kernel.stages)) for kernel in side.kernels
+    ]
+    columns = ("kernel", "warps>", "stages>", "shared>", "registers>", "spills>", "there is")
+    ui.print_table(columns, rows, title=side.cell)
+    for kernel in side.kernels if show else ():
+        click.echo(f"--- {kernel.name} ({kernel.folder.name})")
+        click.echo(kernel.stages.get(str(show), f"no {show}"))
+
+
+def _facts(kernel: Kernel) -> list[object]:
+    takes = resources(kernel)
+    return [takes.get(name) for name in ("num_warps", "num_stages", "shared", "registers", "spills")]
+
+
+def _cell_text(value: object) -> str:
+    return "-" if value is None else str(value)
+
+
+def _print_profile(side: Compiled) -> None:
+    rows = [
+        (
+            str(row["name"])[:60],
+            str(row["launches"]),
+            f"{row['microseconds']:.1f}",
+            _cell_text(row.get("registers")),
+            _cell_text(row.get("shared")),
+            "-" if row.get("gigabytes_per_second") is None else f"{row['gigabytes_per_second']:.0f}",
+        )
+        for row in side.profile
+    ]
+    if rows:
+        ui.print_table(_PROFILE, rows, title=f"{side.cell}: torch's profiler, one trial")
+    for row in side.nsight:
+        click.echo(
+            f"{row['name']}: " + ", ".join(f"{name} {value}" for name, value in row["metrics"].items())
+        )
+    for reason in side.why_no_profile:
+        click.echo(f"no profile: {reason}")

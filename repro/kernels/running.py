@@ -1,0 +1,125 @@
+"""One trial in a cell with an empty kernel cache, so that what lies in it afterwards is the test's."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from repro.engines.base import Prepared
+from repro.errors import NotReadyError, NotReproducedError
+from repro.kernels.artefacts import Kernel, collect, find_disassembler
+from repro.run import Order, Runner, Target
+from repro.trial.reader import read_events
+from repro.trial.records import Event
+
+FOLDER = "kernels"
+"""Below the state: records and caches of these trials."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compiled:
+    """What a cell made of a test's kernels.
+
+    Args:
+        cell: its id, with the environment variables that were added.
+        kernels: all that were compiled.
+        outcome: of the trial.
+        cache: where the files lie.
+        profile: rows of torch's profiler, longest first.
+        nsight: rows of Nsight Compute.
+        why_no_profile: reasons, where one was asked for.
+    """
+
+    cell: str
+    kernels: Sequence[Kernel]
+    outcome: str = ""
+    cache: Path = Path()
+    profile: Sequence[Mapping[str, Any]] = ()
+    nsight: Sequence[Mapping[str, Any]] = ()
+    why_no_profile: Sequence[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What is run, and how.
+
+    Args:
+        seed: of the trial.
+        gpu: index of the GPU to use, or None.
+        env: environment variables on top of the cell's own.
+        profile: whether a profiler looks at it.
+    """
+
+    seed: int = 0
+    gpu: int | None = None
+    env: tuple[tuple[str, str], ...] = ()
+    profile: bool = False
+
+
+def compile_in(runner: Runner, target: Target, prepared: Prepared, wanted: Wanted) -> Compiled:
+    """Run one trial and collect what it compiled.
+
+    Raises:
+        NotReadyError: the cell interprets its kernels, or the engine or the GPU failed.
+        NotReproducedError: the test did not run.
+        Interrupted: as `Runner.run`.
+    """
+    check_compiles(target, dict(wanted.env))
+    cache = runner.state / FOLDER / "cache" / f"{time.strftime('%Y%m%dT%H%M%S')}-{os.urandom(3).hex()}"
+    cache.mkdir(parents=True)
+    order = Order(
+        seeds=[wanted.seed] * (2 if wanted.profile else 1),
+        gpu=wanted.gpu,
+        keep_inputs=0,
+        env=wanted.env,
+        aside=FOLDER,
+        once=True,
+        cache=cache,
+        extra={"machine_code": True, "profile": wanted.profile},
+    )
+    ran = runner.run(target, prepared, order)
+    if ran.infra:
+        raise NotReadyError(
+            f"the trial could not run in {target.cell.id}: {ran.gave_up}",
+            why="the engine, the disk or the GPU failed, not the test",
+            next_step="repro doctor, then the same command again",
+        )
+    events = list(read_events(ran.folders[-1] / "records.jsonl"))
+    ends = [event for event in events if event["event"] == Event.END]
+    if not ends:
+        raise NotReproducedError(
+            f"the test did not run in {target.cell.id}: {ran.gave_up or 'it left no record'}",
+            why="kernels are compiled by a trial",
+            next_step="repro matrix, which says what becomes of it",
+        )
+    profiles = [event for event in events if event["event"] == Event.PROFILE]
+    return Compiled(
+        cell=" ".join([target.cell.id, *(f"{name}={value}" for name, value in wanted.env)]),
+        kernels=collect(cache, disassembler=find_disassembler()),
+        outcome=str(ends[-1]["outcome"]),
+        cache=cache,
+        profile=[row for event in profiles for row in event.get("kernels", ())],
+        nsight=[row for event in profiles for row in event.get("nsight", ())],
+        why_no_profile=[str(event["reason"]) for event in profiles if event.get("reason")],
+    )
+
+
+def check_compiles(target: Target, env: Mapping[str, str]) -> None:
+    """Refuse a cell in which nothing is compiled.
+
+    Raises:
+        NotReadyError: with what to do instead.
+    """
+    settings = {**dict(target.cell.env), **env}
+    if target.cell.on_gpu and settings.get("TRITON_INTERPRET", "0") in ("", "0"):
+        return
+    raise NotReadyError(
+        f"in {target.cell.id} nothing is compiled: its kernels run under Triton's interpreter",
+        why="code is generated for a GPU",
+        next_step="--profile gpu on a machine with one; or compare two caches of Triton: "
+        "repro kernels --cache DIR --against-cache DIR",
+    )

@@ -1,0 +1,192 @@
+"""Generated code, normalised, counted and compared."""
+
+import json
+
+import pytest
+from fake_engine import FakeEngine, bench, cell, subject
+from generated_code import APART, llir, ptx, sass, stages, ttir, write
+
+from repro.errors import NotReadyError, NotReproducedError
+from repro.kernels import collect, compare
+from repro.kernels.answer import lines, said, to_json
+from repro.kernels.comparing import resources
+from repro.kernels.counting import count_ptx
+from repro.kernels.normal import normal
+from repro.kernels.running import Compiled, Wanted, compile_in
+from repro.run import Target
+from repro.store import Ledger
+from repro.trial.compiled import summary
+from repro.trial.nsight import nsight, parse
+
+
+@pytest.mark.parametrize(
+    ("stage", "one", "other"),
+    [
+        ("ttir", ttir(), ttir(path="/b/op.py", name="c256_i32")),
+        ("llir", llir(), llir(number=21, a=30, b=41)),
+        ("ptx", ptx(), ptx(version="9.0", path="/b/op.py", a=3, b=7, c=8, label=14)),
+        ("sass", sass(), sass(a=20, b=23, label=7)),
+    ],
+)
+def test_what_makes_no_difference(stage, one, other):
+    assert one != other
+    assert normal(stage, one) == normal(stage, other)
+
+
+@pytest.mark.parametrize(
+    ("stage", "one", "other"),
+    [
+        ("ttir", ttir(), ttir(value=128)),
+        ("llir", llir(), llir(fast="contract ")),
+        ("ptx", ptx(), ptx(order="acq_rel")),
+        ("ptx", ptx(a=10, b=11), ptx(a=11, b=11)),
+        ("sass", sass(), sass(a=9, b=9)),
+    ],
+)
+def test_what_makes_a_difference(stage, one, other):
+    assert normal(stage, one) != normal(stage, other)
+
+
+def test_counts():
+    counts = count_ptx(normal("ptx", ptx()))
+    assert counts == {
+        "global": {"ld.global.v4.b32": 1},
+        "fma": {"fma.rn.f32": 1},
+        "convert": {"cvt.rn.bf16x2.f32": 1},
+        "atomic": {"red.global.gpu.relaxed.add.f32": 1},
+        "spill": {"st.local.b32": 1},
+        "barrier": {"bar.sync": 1},
+    }
+
+
+def test_identical(tmp_path):
+    ours = collect(write(tmp_path / "a", stages()))
+    theirs = collect(write(tmp_path / "b", stages(ptx=ptx(path="/c/op.py")), digest="OTHER"))
+    (one,) = compare(ours, theirs)
+    assert (one.identical, one.first_difference, one.counts()) == (True, None, [])
+    assert said([one]) == "identical: 1 of 1 kernels, down to machine code"
+    assert resources(ours[0]) == {
+        "num_warps": 4, "num_stages": 3, "shared": 0, "arch": 90, "registers": 16, "spills": 1
+    }  # fmt: skip
+
+
+def test_the_first_stage_that_differs(tmp_path):
+    ours = collect(write(tmp_path / "a", stages(), enable_fp_fusion=True))
+    theirs = collect(
+        write(
+            tmp_path / "b", stages(ptx=ptx(arithmetic=APART), sass=sass(registers=40)), enable_fp_fusion=False
+        )
+    )
+    (one,) = compare(ours, theirs)
+    assert (one.identical, one.first_difference) == (False, "ptx")
+    assert one.facts == {"enable_fp_fusion": (True, False)}
+    assert ("ptx", "fma", "fma.rn.f32", 1, 0) in one.counts()
+    assert ("ptx", "multiply", "mul.rn.f32", 0, 1) in one.counts()
+    assert any(line.startswith("-fma.rn.f32") for line in one.difference("ptx"))
+    assert not one.difference("ttir")
+    told = "\n".join(lines(one))
+    assert "differs from ptx on" in told
+    assert "registers: 16 / 40" in told
+    assert said([one]) == "1 of 1 kernels differ"
+
+
+def test_kernels_of_one_name_are_paired_by_their_source(tmp_path):
+    """Two types of one kernel, listed in another order on the other side, and one that is there alone."""
+    small, wide = stages(ttir=ttir(value=64)), stages(ttir=ttir(value=128), ptx=ptx(arithmetic=APART))
+    for side, digests in (("a", ("A", "B")), ("b", ("Y", "X"))):
+        for digest, held in zip(digests, (small, wide), strict=True):
+            write(tmp_path / side, held, digest=digest)
+    write(tmp_path / "b", stages(), digest="Z")
+    compared = compare(collect(tmp_path / "a"), collect(tmp_path / "b"))
+    assert [one.identical for one in compared] == [True, True, False]
+    assert "on side B only" in "\n".join(lines(compared[2]))
+
+
+def test_without_machine_code(tmp_path):
+    held = {stage: text for stage, text in stages().items() if stage != "sass"}
+    one, other = (collect(write(tmp_path / side, held)) for side in "ab")
+    assert said(compare(one, other)) == "identical: 1 of 1 kernels, down to what is there (ptx at last)"
+    assert resources(one[0])["registers"] is None
+    assert said([]) == "no kernel was compiled on either side"
+
+
+def test_a_trial_compiles_into_a_cache_of_its_own(tmp_path):
+    """Two cells, one trial each: whatever lies in the cell's usual cache plays no part."""
+
+    def trial(cell, seed):
+        arithmetic = {"arithmetic": APART} if cell.triton == "3.8.0" else {}
+        write(engine.jobs[-1].cache / "triton", stages(ptx=ptx(**arithmetic)))
+        return "PASSED"
+
+    engine = FakeEngine(trial=trial)
+    with Ledger.open(tmp_path / "ledger.sqlite") as ledger:
+        kit = bench(tmp_path, ledger, engine)
+        sides = []
+        for version in ("3.7.1", "3.8.0"):
+            target = Target(cell=cell(version, cuda="cu130"), subject=subject(tmp_path))
+            prepared = kit.runner.prepare(target)
+            sides.append(compile_in(kit.runner, target, prepared, Wanted(env=(("A", "1"),))))
+        assert not kit.outcomes
+    assert [len(side.kernels) for side in sides] == [1, 1]
+    assert engine.jobs[0].cache != engine.jobs[1].cache
+    assert engine.jobs[0].env["A"] == "1"
+    told = json.loads(json.dumps(to_json(sides, compare(sides[0].kernels, sides[1].kernels))))
+    assert told["identical"] is False
+    assert told["compared"][0]["first_difference"] == "ptx"
+
+
+def test_a_cell_that_interprets_compiles_nothing(tmp_path):
+    with Ledger.open(tmp_path / "ledger.sqlite") as ledger:
+        kit = bench(tmp_path, ledger, FakeEngine())
+        with pytest.raises(NotReadyError, match="nothing is compiled") as refused:
+            compile_in(kit.runner, kit.target(), kit.runner.prepare(kit.target()), Wanted())
+    assert "--cache DIR" in refused.value.next_step
+    assert not kit.engine.jobs
+
+
+def test_a_test_that_is_not_there(tmp_path):
+    missing = {"event": "missing", "reason": "absent", "outcome": "TEST_MISSING", "message": "no test_it"}
+    with Ledger.open(tmp_path / "ledger.sqlite") as ledger:
+        kit = bench(tmp_path, ledger, FakeEngine(begin=lambda cell: missing))
+        target = Target(cell=cell(cuda="cu130"), subject=subject(tmp_path))
+        with pytest.raises(NotReproducedError, match="no test_it"):
+            compile_in(kit.runner, target, kit.runner.prepare(target), Wanted())
+
+
+def test_one_side_alone():
+    assert to_json([Compiled(cell="a", kernels=[])], [])["identical"] is None
+
+
+def test_what_a_profiler_saw():
+    """A kernel's bandwidth is known where every launch was seen; other kernels have none."""
+    kernel = {"cat": "kernel", "name": "add_kernel", "dur": 10.0, "args": {"registers per thread": 32}}
+    events = [kernel, {**kernel, "dur": 30.0}, {**kernel, "name": "other", "dur": 5.0}, {"cat": "cpu_op"}]
+    add, other = summary(events, {"add_kernel": [4_000_000, 4_000_000]})
+    assert (add["launches"], add["microseconds"], add["registers"]) == (2, 40.0, 32)
+    assert add["gigabytes_per_second"] == pytest.approx(200.0)
+    assert other["gigabytes_per_second"] is None
+
+
+CSV = """==PROF== Connected to process 7
+"ID","Kernel Name","Section Name","Metric Name","Metric Unit","Metric Value"
+"0","add_kernel","GPU Speed Of Light Throughput","DRAM Throughput","%","61.2"
+"0","add_kernel","Launch Statistics","Registers Per Thread","register/thread","32"
+"1","add_kernel","GPU Speed Of Light Throughput","DRAM Throughput","%","60.9"
+"""
+
+
+def test_nsight_compute_is_asked_where_it_is(tmp_path, monkeypatch):
+    request = tmp_path / "request.json"
+    request.write_text(json.dumps({"records": "/records", "profile": True}))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert nsight(request) == {"nsight": [], "reason": "ncu is not on PATH"}
+    (tmp_path / "answer").write_text(CSV)
+    program = tmp_path / "ncu"
+    program.write_text(f'#!/bin/sh\nwhile read line; do echo "$line"; done < {tmp_path}/answer\n')
+    program.chmod(0o755)
+    told = nsight(request)
+    metrics = {"DRAM Throughput": "61.2 %", "Registers Per Thread": "32 register/thread"}
+    assert told == {"nsight": [{"name": "add_kernel", "launches": 2, "metrics": metrics}], "reason": ""}
+    (tmp_path / "answer").write_text("==ERROR== ERR_NVGPUCTRPERM\n")
+    assert nsight(request) == {"nsight": [], "reason": "==ERROR== ERR_NVGPUCTRPERM"}
+    assert parse("") == []
