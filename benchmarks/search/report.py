@@ -38,13 +38,12 @@ def _tables(rows: Rows) -> Iterator[str]:
         points = [p for p in grid() if p.size == size and any(k.startswith(f"{p.name} |") for k in rows)]
         if not points:
             continue
-        runs = int(min(row["runs"] for key, row in rows.items() if key.startswith(f"N{size} ")))
-        yield f"## N = {size}, {runs} runs a row\n"
+        yield f"## N = {size}\n"
         yield (
-            "| point | method | right | false | undecided | claimed | trials | 50 % | 95 % | builds"
+            "| point | method | runs | right | false | undecided | claimed | trials | 50 % | 95 % | builds"
             " | cost at 0 / 10 / 100 | bound |"
         )
-        yield "| --- | --- |" + " --: |" * 10
+        yield "| --- | --- |" + " --: |" * 11
         for point in points:
             for name, told_of, _ in methods(point):
                 row = rows.get(f"{point.name} | {name}")
@@ -60,6 +59,7 @@ def _line(point: Point, name: str, told_of: float, row: dict[str, float]) -> str
     )
     limit = bound(point) if point.shape == "step" else None
     cells = [
+        f"{row['runs']:.0f}",
         *(f"{100 * row[key]:.1f} %" for key in ("right", "wrong", "undecided", "claimed")),
         *(f"{row[key]:.0f}" for key in ("trials", "trials50", "trials95")),
         f"{row['builds']:.1f}",

@@ -58,18 +58,24 @@ def _against(share: float | None, goal: float) -> str:
 
 
 def _accuracy(rows: Rows) -> Iterator[str]:
-    sizes = [size for size in sorted(SIZES) if any(key.startswith(f"N{size} ") for key in rows)]
-    yield "| share of runs | " + " | ".join(f"N = {size}" for size in sizes) + " |"
+    sizes = [size for size in sorted(SIZES) if _own(rows, size)]
+    heads = (f"N = {size}, {_runs(rows, size)} runs a point" for size in sizes)
+    yield "| share of runs | " + " | ".join(heads) + " |"
     yield "| --- |" + " --: |" * len(sizes)
     for label, shape, key, pick in ACCURACY:
         shares = ([row[key] for row in _own(rows, size, shape)] for size in sizes)
         yield f"| {label} | " + " | ".join(f"{100 * pick(s):.1f} %" if s else "-" for s in shares) + " |"
 
 
-def _own(rows: Rows, size: int, shape: str) -> list[dict[str, float]]:
-    points = {point.name for point in grid() if point.size == size and point.shape == shape}
+def _own(rows: Rows, size: int, shape: str = "") -> list[dict[str, float]]:
+    points = {point.name for point in grid() if point.size == size and shape in ("", point.shape)}
     keys = ((key, *key.split(" | ")) for key in rows)
     return [rows[key] for key, point, method in keys if point in points and method.startswith("ours")]
+
+
+def _runs(rows: Rows, size: int) -> str:
+    least, most = (pick(int(row["runs"]) for row in _own(rows, size)) for pick in (min, max))
+    return f"{least}" if least == most else f"{least} to {most}"
 
 
 def _peers(rows: Rows) -> Iterator[str]:
