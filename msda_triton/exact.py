@@ -12,7 +12,6 @@ from functools import lru_cache
 from typing import Any
 
 import torch
-import triton.language as tl
 from torch import Tensor
 
 from .kernels import deformable_attention_density_kernel, deformable_attention_grid_kernel
@@ -76,7 +75,7 @@ def _plans(sizes: Sizes, dtype: torch.dtype, options: Options, units: int) -> tu
     count = {name: value for name, value in constants.items() if name not in ("C", "WIDE")}
     to_grid: dict[str, Any] = {"H": sizes.heads, "BLOCK": AT_ONCE}
     if dtype == torch.float64:
-        to_grid |= {"WORD": tl.int64, "DIGITS": 52, "TINY": 2.0**-900}
+        to_grid |= {"DIGITS": 52, "TINY": 2.0**-900}
     else:
-        to_grid |= {"WORD": tl.int32, "DIGITS": 23, "TINY": 2.0**-80}
+        to_grid |= {"DIGITS": 23, "TINY": 2.0**-80}
     return Plan(deformable_attention_density_kernel, count), Plan(deformable_attention_grid_kernel, to_grid)

@@ -65,7 +65,6 @@ def deformable_attention_grid_kernel(
     grids_ptr,  # [B, I, H], of type SUM
     I,
     H: tl.constexpr,
-    WORD: tl.constexpr,
     DIGITS: tl.constexpr,
     TINY: tl.constexpr,
     BLOCK: tl.constexpr,
@@ -87,6 +86,9 @@ def deformable_attention_grid_kernel(
     unit = tl.load(unit_ptr)
     bound = total.to(unit.dtype) * unit
     bound = tl.where(bound < TINY, TINY, bound).to(unit.dtype)  # NaN stays
-    bits = bound.to(WORD, bitcast=True) + ((1 << DIGITS) - 1)
+    if DIGITS == 52:
+        bits = bound.to(tl.int64, bitcast=True) + ((1 << DIGITS) - 1)
+    else:  # Triton 3.0 takes no constant of its kernel for the type here
+        bits = bound.to(tl.int32, bitcast=True) + ((1 << DIGITS) - 1)
     grid = (bits >> DIGITS << DIGITS).to(unit.dtype, bitcast=True)
     tl.store(grids_ptr + (batch * I + start) * H + element, grid, mask=there)

@@ -69,7 +69,7 @@ def sources(kind, channels):
     constants = {"H": 8, "C": channels, "L": 4, "P": 3, "BORDER": True, "ALIGN_CORNERS": False, "ATEN": False}
     constants |= {"WIDE": False, "SUM": tl.float64 if double else tl.float32, "UNITS": 2**18, "BLOCK": 256}
     constants |= {"SCATTER": True, "GATHER": True, "SIDE": 8, "TILES": 4, "SMALLER": 2.0**-11}
-    constants |= {"WORD": tl.int64 if double else tl.int32, "DIGITS": 52 if double else 23, "TINY": 2.0**-80}
+    constants |= {"DIGITS": 52 if double else 23, "TINY": 2.0**-80}
     sizes = 8 if double else 4 if kind == "fp32" else 2
     tiles = (("forward", forward_tile(channels, sizes, True)), ("backward", backward_tile(channels)))
     tiles += (("exact", backward_tile(channels)), ("coarse", coarse_tile(channels)))
