@@ -11,7 +11,7 @@ import functools
 import importlib
 import itertools
 import sys
-from typing import Any, Callable, ContextManager, Dict, Iterator, Mapping, Sequence, Tuple
+from typing import Any, Callable, ContextManager, Dict, Iterator, Mapping, Sequence, Set, Tuple
 
 from .widening import widened
 
@@ -140,6 +140,7 @@ class Interventions:
     """
 
     def __init__(self, plan: Sequence[Tuple[str, ...]]) -> None:
+        self._warm_up({name for names in plan for name in names})
         self._plan = itertools.cycle(plan or [()])
         self.touched: Touched = {}
 
@@ -152,6 +153,14 @@ class Interventions:
             for name in names if "torch" in sys.modules else ():
                 stack.enter_context(INTERVENTIONS[name](functools.partial(self._count, name)))
             yield
+
+    @staticmethod
+    def _warm_up(names: Set[str]) -> None:
+        """Load what interventions load, which takes seconds, before a trial has to show signs of life."""
+        torch: Any = sys.modules.get("torch")
+        for name in names if torch is not None else ():
+            with INTERVENTIONS[name](lambda: None):
+                torch.empty(1)
 
     def _count(self, name: str) -> None:
         self.touched[name] += 1

@@ -40,10 +40,18 @@ Drawn = List[Dict[str, Any]]
 
 
 class Watch:
-    """The draws of one trial, in order; at most `_MOST`."""
+    """The draws of one trial, in order; at most `_MOST`.
 
-    def __init__(self) -> None:
+    Args:
+        wanted: whether any trial will be watched.
+    """
+
+    def __init__(self, *, wanted: bool) -> None:
         self.drawn: Drawn = []
+        torch: Any = sys.modules.get("torch")
+        if wanted and torch is not None:
+            with self.around():  # what this loads takes seconds, and trials have to show signs of life
+                torch.empty(1)
 
     @contextlib.contextmanager
     def around(self) -> Iterator[None]:

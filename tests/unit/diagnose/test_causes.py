@@ -1,0 +1,200 @@
+"""Each cause is told from the others by the evidence alone."""
+
+import math
+
+import pytest
+from evidences import (
+    FAILING,
+    PASSING,
+    comparison,
+    derivative,
+    draw,
+    element,
+    evidence,
+    look,
+    recorded,
+    shot,
+    step,
+    switched,
+)
+
+from repro.diagnose import Verdict
+from repro.diagnose.causes import (
+    CAUSES,
+    autotuning,
+    compiler,
+    domain,
+    formula,
+    gradients,
+    instability,
+    jump,
+    memory,
+    race,
+    summation,
+    tolerance,
+    weigh_all,
+)
+from repro.diagnose.causes import (
+    draw as rare_draw,
+)
+from repro.diagnose.evidence import CellRate, Factor
+from repro.diagnose.words import conclude
+
+USUAL = evidence().switched
+
+
+def varying(error=2.0):
+    """The same inputs fail now and then, by other errors."""
+    runs = {seed: [shot(seed, failed=i % 2 == 0, error=error + i) for i in range(6)] for seed in FAILING}
+    return {"same": runs, "fresh": []}
+
+
+PLANTED = {
+    jump.NAME: evidence(
+        probes=look(
+            [element()],
+            [derivative(jump=True, left=1.0, right=3.0, actual_fits="left", expected_fits="right")],
+        )
+    ),
+    formula.NAME: evidence(
+        probes=look(
+            [element()],
+            [derivative(jump=False, left=3.0, right=3.0, actual_fits="none", expected_fits="both")],
+        )
+    ),
+    domain.NAME: evidence(
+        probes=look(
+            [element(actual=math.nan)], steps=[step(), step(1, "aten.acos.default", nan=1), step(2, nan=1)]
+        )
+    ),
+    gradients.NAME: evidence(
+        probes=look(
+            [element(actual=math.inf)], steps=[step(high=1e30), step(1, high=3e38), step(2, high=3e38, inf=1)]
+        )
+    ),
+    instability.NAME: evidence(
+        probes=look([element(actual_ulp=9e4)], steps=[step(op="aten.sub.Tensor", cancellation=1e5)])
+    ),
+    tolerance.NAME: evidence(recorded=[recorded(seed, ratio=1.5) for seed in FAILING]),
+    summation.NAME: evidence(**varying()),
+    race.NAME: evidence(**varying(), switched={**USUAL, **switched("float64", failed=True, error=2.0)}),
+    memory.NAME: evidence(
+        switched={
+            **USUAL,
+            **switched("poison", failed=True, nan=1),
+            **switched("zero-fill", failed=False, error=0.0),
+        }
+    ),
+    autotuning.NAME: evidence(
+        same={seed: [shot(seed, failed=i == 0, order=i) for i in range(5)] for seed in FAILING},
+        switched={**USUAL, **switched("first-config", failed=False, touched=2)},
+    ),
+    compiler.NAME: evidence(
+        factors=[Factor(name="SWITCH=0", plain=(8, 8), changed=(0, 8), chance=1e-4, compiler=True)]
+    ),
+    rare_draw.NAME: evidence(
+        recorded=[],
+        probes={},
+        watched=[shot(seed, drawn=[draw(7)]) for seed in FAILING]
+        + [shot(seed, failed=False, drawn=[draw(seed % 7)]) for seed in PASSING],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_the_evidence_of_a_cause_puts_it_first(name):
+    causes = weigh_all(PLANTED[name])
+    assert (causes[0].name, causes[0].verdict) == (name, Verdict.SUPPORTED)
+    assert causes[0].share == pytest.approx(1.0)
+    assert causes[0].evidence
+    assert f"The cause is {name}" in " ".join(conclude(PLANTED[name], causes))
+
+
+def test_every_cause_has_its_evidence_here():
+    assert set(PLANTED) == {name for name, _ in CAUSES}
+
+
+def test_an_error_that_nothing_explains_supports_nothing():
+    causes = weigh_all(evidence())
+    assert [cause.name for cause in causes if cause.verdict is Verdict.SUPPORTED] == []
+    assert "No suspected cause is supported" in " ".join(conclude(evidence(), causes))
+
+
+def test_without_experiments_nothing_is_decided():
+    empty = evidence(
+        same={}, fresh=[], baseline=[], switched={}, watched=[], probes={}, missing={"repeat": "no time"}
+    )
+    verdicts = {cause.name: cause.verdict for cause in weigh_all(empty)}
+    assert Verdict.SUPPORTED not in verdicts.values()
+    assert verdicts[race.NAME] is Verdict.UNTESTED
+    assert race.weigh(empty).evidence == ("no time",)
+
+
+def test_every_verdict_has_its_reason():
+    for made in (*PLANTED.values(), evidence()):
+        for cause in weigh_all(made):
+            assert cause.evidence, cause
+            assert all(isinstance(line, str) and line for line in cause.evidence), cause
+
+
+# Decoys: what looks like a cause and is none ---------------------------------------------------------------
+
+
+def test_a_jump_that_the_values_are_not_at_the_sides_of():
+    away = derivative(jump=True, left=7.0, right=9.0, actual_fits="none", expected_fits="none")
+    assert jump.weigh(evidence(probes=look([element()], [away]))).verdict is Verdict.RULED_OUT
+
+
+def test_memory_that_is_read_and_does_not_matter():
+    made = evidence(
+        switched={**USUAL, **switched("poison", failed=True, nan=1), **switched("zero-fill", failed=True)}
+    )
+    assert memory.weigh(made).verdict is Verdict.RULED_OUT
+
+
+def test_numbers_that_vary_where_nothing_fails():
+    noisy = [
+        shot(3).__class__(
+            **{**vars(shot(3)), "comparisons": [comparison(), comparison(i, passed=True, index=1)]}
+        )
+        for i in range(5)
+    ]
+    made = evidence(same={3: noisy}, fresh=[])
+    assert made.varying == []
+    assert race.weigh(made).verdict is Verdict.RULED_OUT
+
+
+def test_an_autotuned_kernel_that_is_not_the_reason():
+    made = evidence(switched={**USUAL, **switched("first-config", failed=True, touched=5)})
+    assert autotuning.weigh(made).verdict is Verdict.RULED_OUT
+
+
+def test_large_numbers_that_do_no_harm():
+    made = evidence(probes=look([element()], steps=[step(high=1e30), step(1, nan=3)]))
+    assert gradients.weigh(made).verdict is Verdict.RULED_OUT
+    assert domain.weigh(made).verdict is Verdict.RULED_OUT
+
+
+def test_errors_far_beyond_the_tolerance_are_not_the_tolerances_fault():
+    assert tolerance.weigh(evidence()).verdict is Verdict.RULED_OUT
+
+
+def test_cells_that_fail_at_the_same_seeds_clear_the_compiler():
+    same = CellRate(cell="other", failed=12, trials=100, common=100, differ=0, chance=1.0)
+    assert compiler.weigh(evidence(cells=[same])).verdict is Verdict.RULED_OUT
+    other = CellRate(cell="other", failed=0, trials=100, common=100, differ=12, chance=2e-4)
+    assert compiler.weigh(evidence(cells=[same, other])).verdict is Verdict.SUPPORTED
+
+
+def test_a_draw_that_others_have_too_tells_nothing():
+    watched = [shot(seed, drawn=[draw(7)]) for seed in FAILING]
+    watched += [shot(seed, failed=False, drawn=[draw(7)]) for seed in PASSING]
+    assert rare_draw.weigh(evidence(watched=watched)).verdict is Verdict.RULED_OUT
+
+
+def test_a_cure_by_chance_is_none():
+    made = evidence(
+        baseline=[shot(3, failed=i < 2) for i in range(20)],
+        switched={**USUAL, "zero-fill": [shot(3, failed=False, touched={"zero-fill": 1}) for _ in range(20)]},
+    )
+    assert not made.cures("zero-fill")
