@@ -26,6 +26,7 @@ COMMANDS = {
     "diagnose": "Find out why: run experiments on failing trials, and weigh every suspected cause.",
     "minimize": "Shrink the failing case while the same failure stays: sizes, options, type, inputs.",
     "kernels": "Show the code that Triton generated for the test, and compare it between two cells.",
+    "factors": "Vary environment variables one at a time: which of them changes the failure rate?",
     "report": "Write what a maintainer can act on: the issue text, an HTML page, the evidence.",
     "verify-fix": "Say whether a patch or a revision fixes the failure, and how many clean runs show it.",
     "check-commit": "Say by exit code whether a commit is good or bad: a step of `git bisect run`.",

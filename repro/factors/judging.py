@@ -1,0 +1,190 @@
+"""What paired trials say of each factor. Pure: from recorded trials to a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from repro.factors.known import Factor
+from repro.stats import PairedCounts, Rate, compare_paired, judge, wilson
+from repro.store import Trial
+from repro.trial.records import Outcome
+
+FALSE_DISCOVERIES = 0.05
+
+
+class Verdict(StrEnum):
+    """What a factor does."""
+
+    MATTERS = "changes the rate"
+    NUMBERS = "changes numbers, and not the rate as far as seen"
+    NOTHING = "changes no number"
+    UNSEEN = "changes no outcome as far as seen"
+    """The trials compared nothing that was measured."""
+    UNTRIED = "not tried"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pairs:
+    """The same seeds without and with a factor.
+
+    Args:
+        counts: `a` without, `b` with it.
+        measured: seeds of which both trials measured a comparison.
+        changed: seeds of which some measured number differs.
+        worst: largest error in units of its tolerance over all seeds, without and with it; None if unknown.
+        others: trials with it that neither passed nor failed as looked for.
+    """
+
+    counts: PairedCounts
+    measured: int
+    changed: int
+    worst: tuple[float | None, float | None]
+    others: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effect:
+    """One factor, judged.
+
+    Args:
+        factor: what was varied.
+        verdict: what it does.
+        pairs: what it rests on; None where it was not tried.
+        without, with_it: rates over the paired seeds.
+        p_value: of the exact McNemar test.
+        q_value: the same with the rate of false discoveries controlled over all factors.
+        reason: why it was not tried, or "".
+    """
+
+    factor: Factor
+    verdict: Verdict
+    pairs: Pairs | None = None
+    without: Rate | None = None
+    with_it: Rate | None = None
+    p_value: float | None = None
+    q_value: float | None = None
+    reason: str = ""
+
+
+def pair(without: Iterable[Trial], with_it: Iterable[Trial]) -> Pairs:
+    """Hold trials with the same seeds against each other."""
+    a, b = ({trial.seed: trial for trial in trials} for trials in (without, with_it))
+    both = [seed for seed in a if seed in b and a[seed].outcome.counts and b[seed].outcome.counts]
+    failed = {
+        (one, other): sum((_failed(a[seed]), _failed(b[seed])) == (one, other) for seed in both)
+        for one in (True, False)
+        for other in (True, False)
+    }
+    measured = [seed for seed in both if a[seed].comparisons and b[seed].comparisons]
+    return Pairs(
+        counts=PairedCounts(
+            both=failed[True, True],
+            a_only=failed[True, False],
+            b_only=failed[False, True],
+            neither=failed[False, False],
+        ),
+        measured=len(measured),
+        changed=sum(_numbers(a[seed]) != _numbers(b[seed]) for seed in measured),
+        worst=(_worst(a[seed] for seed in both), _worst(b[seed] for seed in both)),
+        others=sum(not trial.outcome.counts for trial in b.values()),
+    )
+
+
+def judge_factors(found: Mapping[Factor, Pairs], untried: Mapping[Factor, str]) -> list[Effect]:
+    """A verdict for each factor; false discoveries are controlled over those that were tried."""
+    tested = {factor: pairs for factor, pairs in found.items() if pairs.counts.n}
+    judged = judge(
+        {factor: compare_paired(pairs.counts) for factor, pairs in tested.items()}, FALSE_DISCOVERIES
+    )
+    effects = [
+        _effect(factor, pairs, judged[factor].comparison.p_value, judged[factor].q_value)
+        for factor, pairs in tested.items()
+    ]
+    empty = {factor: _why_empty(pairs) for factor, pairs in found.items() if not pairs.counts.n}
+    return effects + [
+        Effect(factor=factor, verdict=Verdict.UNTRIED, reason=reason)
+        for factor, reason in {**empty, **untried}.items()
+    ]
+
+
+def _effect(factor: Factor, pairs: Pairs, p_value: float, q_value: float) -> Effect:
+    counts = pairs.counts
+    return Effect(
+        factor=factor,
+        verdict=_verdict(pairs, q_value),
+        pairs=pairs,
+        without=wilson(counts.both + counts.a_only, counts.n),
+        with_it=wilson(counts.both + counts.b_only, counts.n),
+        p_value=p_value,
+        q_value=q_value,
+    )
+
+
+def _verdict(pairs: Pairs, q_value: float) -> Verdict:
+    if q_value <= FALSE_DISCOVERIES:
+        return Verdict.MATTERS
+    if not pairs.measured:
+        return Verdict.UNSEEN
+    return Verdict.NUMBERS if pairs.changed else Verdict.NOTHING
+
+
+def _why_empty(pairs: Pairs) -> str:
+    return f"{pairs.others} trials neither passed nor failed as looked for" if pairs.others else "no pair ran"
+
+
+def _failed(trial: Trial) -> bool:
+    return trial.outcome is Outcome.FAILED
+
+
+def _numbers(trial: Trial) -> list[Any]:
+    """What both kinds of trial have of each comparison: the ledger keeps elements of failures alone."""
+    names = ("index", "item", "max_abs", "max_rel", "mismatched")
+    return [[comparison.get(name) for name in names] for comparison in trial.comparisons]
+
+
+def _worst(trials: Iterable[Trial]) -> float | None:
+    ratios = [
+        float(comparison["ratio"])
+        for trial in trials
+        for comparison in trial.comparisons
+        if isinstance(comparison.get("ratio"), int | float)
+    ]
+    return max(ratios, default=None)
+
+
+def to_json(effects: Sequence[Effect]) -> list[dict[str, Any]]:
+    """All of it as plain values."""
+    return [_plain(effect) for effect in effects]
+
+
+def _plain(effect: Effect) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "factor": effect.factor.name,
+        "env": dict(effect.factor.env),
+        "what": effect.factor.what,
+        "verdict": effect.verdict.name.lower(),
+        "reason": effect.reason,
+    }
+    if effect.pairs is None or effect.without is None or effect.with_it is None:
+        return told
+    counts = effect.pairs.counts
+    return {
+        **told,
+        "without": effect.without.to_json(),
+        "with": effect.with_it.to_json(),
+        "pairs": {
+            "both": counts.both,
+            "without_only": counts.a_only,
+            "with_only": counts.b_only,
+            "neither": counts.neither,
+        },
+        "p_value": effect.p_value,
+        "q_value": effect.q_value,
+        "measured": effect.pairs.measured,
+        "changed": effect.pairs.changed,
+        "worst_ratio": {"without": effect.pairs.worst[0], "with": effect.pairs.worst[1]},
+        "others": effect.pairs.others,
+    }
