@@ -13,14 +13,17 @@ from repro.store import Ledger
 
 
 @click.command()
-@click.argument("others", nargs=-1, required=True, metavar="OTHER...", type=click.Path(path_type=Path))
+@click.argument(
+    "others", nargs=-1, required=True, metavar="OTHER...", type=click.Path(path_type=Path),
+    help="Another ledger.sqlite, or the .repro folder that holds it; repeatable.",
+)  # fmt: skip
 @click.option(
     "--state", type=click.Path(path_type=Path, file_okay=False), default=Path(".repro"), show_default=True,
     help="Folder of the ledger that the others are joined to.",
 )  # fmt: skip
 @json_option
 def merge(others: tuple[Path, ...], state: Path, as_json: bool) -> None:
-    """Join other people's ledgers to this one; nothing counts twice. OTHER: ledger.sqlite, or its folder."""
+    """Join other people's ledgers to this one; nothing counts twice."""
     state.mkdir(parents=True, exist_ok=True)
     added: dict[str, int] = {}
     with Ledger.open(state / "ledger.sqlite") as ledger:

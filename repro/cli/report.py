@@ -21,7 +21,7 @@ from repro.report.model import Proof
 from repro.report.redact import said
 from repro.report.script import prove
 from repro.report.script.choosing import at_revision, choose_case
-from repro.report.words import title, verdict
+from repro.report.verdict import title, verdict
 from repro.run import Target
 from repro.store import Ledger
 

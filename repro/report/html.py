@@ -14,6 +14,7 @@ from repro.report.inline import to_html as inline
 from repro.report.model import Cause, Failure, Report, Search
 from repro.report.style import STYLE
 from repro.report.tables import failure_rows, other_rate_rows, pair_rows, rate_rows
+from repro.report.verdict import title, verdict
 
 ROWS = 1000
 """Rows of a table, at most."""
@@ -32,18 +33,18 @@ def to_html(report: Report) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="robots" content="noindex">\n'
-        f"<title>{escape(short(words.title(report), 200))}</title>\n<style>{STYLE}</style>\n</head>\n"
+        f"<title>{escape(short(title(report), 200))}</title>\n<style>{STYLE}</style>\n</head>\n"
         f"<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
     )
 
 
 def _head(report: Report) -> str:
     rows = "".join(
-        f"<div><dt>{escape(lead)}</dt><dd>{inline(line)}</dd></div>" for lead, line in words.verdict(report)
+        f"<div><dt>{escape(lead)}</dt><dd>{inline(line)}</dd></div>" for lead, line in verdict(report)
     )
     about = f"Revision {code(report.revision)}" + (f" of {code(report.origin)}" if report.origin else "")
     return (
-        f"<header><h1>{escape(short(words.title(report), 400))}</h1>"
+        f"<header><h1>{escape(short(title(report), 400))}</h1>"
         f'<p class="about">{inline(about)}. Every number counts recorded trials.</p></header>\n'
         f'<dl class="verdict">{rows}</dl>'
     )

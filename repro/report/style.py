@@ -45,8 +45,8 @@ a { color: var(--accent); text-decoration-thickness: 1px; text-underline-offset:
 .verdict dt { font-weight: 600; }
 .verdict dd { margin: 0; overflow-wrap: anywhere; }
 .scroll { overflow-x: auto; margin: 1.2rem 0; -webkit-overflow-scrolling: touch; }
-table { border-collapse: collapse; font-size: .9rem; min-width: 100%; }
-th, td { text-align: left; padding: .5rem 1.4rem .5rem 0; border-bottom: 1px solid var(--line);
+table { border-collapse: collapse; font-size: .875rem; min-width: 100%; }
+th, td { text-align: left; padding: .5rem 1.1rem .5rem 0; border-bottom: 1px solid var(--line);
   vertical-align: top; white-space: nowrap; }
 td.wrap { white-space: normal; min-width: 14rem; max-width: 30rem; overflow-wrap: anywhere; }
 th { font-weight: 600; color: var(--soft); border-bottom-color: var(--faint); }
@@ -97,7 +97,7 @@ footer { margin-top: 4rem; color: var(--faint); font-size: .85rem; }
   body { font-size: 16px; }
   h2 { margin-top: 3.2rem; }
   .verdict div { grid-template-columns: 1fr; }
-  .bars > li { grid-template-columns: 1fr auto; padding: .55rem 0; }
+  .bars > li { grid-template-columns: 1fr 8rem; padding: .55rem 0; }
   .bars .name { grid-column: 1 / -1; }
   .bars > li.ends .value { visibility: hidden; }
 }

@@ -1,4 +1,4 @@
-"""What a report says in sentences: the title, and the verdict in at most five lines.
+"""What a report says in sentences: of rates, of pairs of cells, of failures.
 
 Sentences are plain text with code between backticks; `repro.report.inline` turns them into Markdown and HTML.
 """
@@ -14,9 +14,6 @@ from repro.report.model import Anatomy, CellRate, Failure, Neighbour, Pairing, P
 from repro.stats import Rate
 from repro.trial.records import Mode
 
-VERDICT_LINES = 5
-UNTESTED = "untested: run `repro diagnose`"
-
 RATES_HOW = (
     "Failed/trials with the 95 % interval, which is valid however sampling was stopped. A trial counts if it"
     " passed or failed with the failure looked for; other outcomes stand beside it."
@@ -31,33 +28,20 @@ MODES = {
 }
 
 
-def title(report: Report) -> str:
-    """The test and its rate; never one rate for cells that ran other numbers of trials."""
-    rows = report.main_rates
-    where = _where(report)
-    if not any(row.rate.trials for row in rows):
-        return f"{report.test}: no trial passed or failed{where}"
-    if not any(row.rate.failed for row in rows):
-        return (
-            f"{report.test} has not failed in {_number(sum(row.rate.trials for row in rows))} trials{where}"
-        )
-    return f"{report.test} fails in {rates(rows)}{where}"
-
-
 def rates(rows: Sequence[CellRate]) -> str:
     """The failure rates of some series in a few words."""
     ran = [row for row in rows if row.rate.trials]
     failing = [row.rate for row in ran if row.rate.failed]
     if not failing:
-        return f"none of {_number(sum(row.rate.trials for row in ran))} trials"
+        return f"none of {counted(sum(row.rate.trials for row in ran))} trials"
     counts = {(rate.failed, rate.trials) for rate in failing}
     cells = f" in {len(failing)} of {ui.count(len(ran), 'cell')}" if len(failing) < len(ran) else ""
     if len(counts) == 1:
         rate = failing[0]
         every = f" in each of {len(failing)} cells" if len(ran) > 1 and not cells else cells
-        return f"{share(rate)} of trials ({_number(rate.failed)}/{_number(rate.trials)}{every})"
+        return f"{share(rate)} of trials ({counted(rate.failed)}/{counted(rate.trials)}{every})"
     low, high = min(failing, key=_rate), max(failing, key=_rate)
-    of = f"{_number(sum(rate.trials for rate in failing))} trials"
+    of = f"{counted(sum(rate.trials for rate in failing))} trials"
     between = share(low) if share(low) == share(high) else f"{share(low)} to {share(high)}"
     return f"{between} of trials ({of}{cells or f', {len(failing)} cells'})"
 
@@ -76,62 +60,16 @@ def interval(rate: Rate) -> str:
     return f"{ui.percent(rate.low)} to {ui.percent(rate.high)}" if rate.trials else "-"
 
 
-def _where(report: Report) -> str:
-    gpus = [gpu or "the CPU" for gpu in report.gpus]
-    if not gpus or gpus == ["the CPU"]:
-        return " on the CPU" if gpus else ""
-    return f" on {gpus[0]}" if len(gpus) == 1 else f" on {len(gpus)} GPU models"
-
-
-def verdict(report: Report) -> list[tuple[str, str]]:
-    """What is known, in at most five lines, each with the question that it answers."""
-    lines = [
-        ("How often", _how_often(report)),
-        ("In which cells", _which_cells(report)),
-        ("Since when", _since_when(report)),
-        ("What fails", _what_fails(report)),
-        ("Why", _why(report)),
-    ]
-    return [(question, _capital(line)) for question, line in lines if line][:VERDICT_LINES]
-
-
-def _capital(sentence: str) -> str:
+def capital(sentence: str) -> str:
+    """A sentence that begins with a capital letter."""
     return sentence[:1].upper() + sentence[1:]
-
-
-def _how_often(report: Report) -> str:
-    rows = [row for row in report.main_rates if row.rate.trials]
-    if not rows:
-        return "no trial passed or failed; the table says what came of them."
-    worst = max(rows, key=lambda row: (row.rate.rate or 0.0, row.rate.trials)).rate
-    mode = "" if rows[0].series.mode is Mode.SEEDS else f" ({MODES[rows[0].series.mode]})"
-    if not worst.failed:
-        most = max(rows, key=lambda row: row.rate.trials).rate
-        return (
-            f"never in {_number(sum(row.rate.trials for row in rows))} trials{mode}; a rate above"
-            f" {ui.percent(most.high)} would have shown with 95 % confidence."
-        )
-    every = " Every trial fails: this is no flake." if all(row.rate.rate == 1 for row in rows) else ""
-    return f"{rates(rows)}; 95 % interval {_of_worst(rows)}{interval(worst)}{mode}.{every}"
-
-
-def _of_worst(rows: Sequence[CellRate]) -> str:
-    same = len({(row.rate.failed, row.rate.trials) for row in rows}) == 1
-    return "" if same else "of the highest "
-
-
-def _which_cells(report: Report) -> str:
-    pairing, cells = report.pairing, {row.series.cell for row in report.rates if row.rate.trials}
-    if len(pairing.pairs) == 0:
-        return f"only {ui.count(len(cells), 'cell')} ran: `repro matrix` tries more." if cells else ""
-    return differences(pairing)
 
 
 def differences(pairing: Pairing) -> str:
     """How many pairs of cells differ."""
     pairs, differing = pairing.pairs, pairing.differing
     seeds = [pair.counts.n for pair in pairs if pair.counts is not None]
-    how = f"{_number(min(seeds))} common seeds or more" if seeds else "counts alone"
+    how = f"{counted(min(seeds))} common seeds or more" if seeds else "counts alone"
     over = f"{ui.count(len(pairs), 'comparison')} ({how}, false discovery rate 5 %)"
     if not differing:
         return f"no difference between cells was found in {over}."
@@ -146,28 +84,12 @@ def differences(pairing: Pairing) -> str:
     return f"{len(differing)} of {over} differ; most clearly {between} (q = {number(pair.judged.q_value)})."
 
 
-def _since_when(report: Report) -> str:
-    if not report.searches:
-        return "not searched: run `repro bisect`."
-    return report.searches[0].sentence
-
-
-def _what_fails(report: Report) -> str:
-    anatomy = report.anatomy
-    if not anatomy.failures:
-        return ""
-    failure = anatomy.failures[0]
-    of = f"{failure.trials} of {anatomy.looked_at} failures looked at"
-    same = agreed(report)
-    return f"{of}: {failed_how(failure)}.{' ' + same if same else ''}"
-
-
 def failed_how(failure: Failure) -> str:
     """One kind of failure in a few words."""
     if failure.comparison is None:
         return code(failure.key)
     elements = (
-        f"{spread(failure.mismatched)} of {_number(failure.size)} elements"
+        f"{spread(failure.mismatched)} of {counted(failure.size)} elements"
         if failure.mismatched
         else "values"
     )
@@ -188,22 +110,6 @@ def agreed(report: Report) -> str:
     return f"{seeds}; {found.same_elements} of {found.compared} at the same elements wherever they failed."
 
 
-def _why(report: Report) -> str:
-    diagnosis = report.diagnosis
-    if diagnosis.problem:
-        return f"{diagnosis.problem}."
-    if not diagnosis.causes:
-        return f"{UNTESTED}."
-    supported = diagnosis.of("supported")
-    if not supported:
-        return f"no suspected cause is supported; {len(diagnosis.of('ruled out'))} ruled out."
-    named = "; ".join(
-        cause.name + ("" if cause.share is None else f" ({ui.percent(cause.share)} of the failing elements)")
-        for cause in supported[:2]
-    )
-    return f"{named}; {ui.count(len(diagnosis.of('ruled out')), 'other cause')} ruled out."
-
-
 def spread(values: Spread | None) -> str:
     """ "1", "1 to 16"."""
     if values is None:
@@ -216,11 +122,12 @@ def spread(values: Spread | None) -> str:
 def number(value: float) -> str:
     """A number as a person reads it: whole ones in full, others to three digits."""
     if abs(value) < 1e15 and value == int(value):
-        return _number(int(value))
-    return _number(int(float(f"{value:.3g}"))) if 1000 <= abs(value) < 1e6 else f"{value:.3g}"
+        return counted(int(value))
+    return counted(int(float(f"{value:.3g}"))) if 1000 <= abs(value) < 1e6 else f"{value:.3g}"
 
 
-def _number(value: int) -> str:
+def counted(value: int) -> str:
+    """A count with its thousands apart."""
     return f"{value:,}"
 
 
@@ -232,11 +139,11 @@ def cells_of(rows: Sequence[CellRate]) -> list[str]:
 def paired_how(pairing: Pairing) -> str:
     """What was compared with what, and how."""
     with_what = "each with each" if pairing.reference is None else f"each with {code(pairing.reference.cell)}"
-    seeds = "" if pairing.all_seeds else f", on the first {_number(pairing.seeds)} seeds of each at most"
+    seeds = "" if pairing.all_seeds else f", on the first {counted(pairing.seeds)} seeds of each at most"
     return (
         f"Cells were compared {with_what}, seed by seed on one GPU model (exact McNemar test){seeds},"
         " by their counts between models (Fisher's test). q is the smallest false discovery rate at which a"
-        f" difference counts; 5 % is the limit. {_capital(differences(pairing))}"
+        f" difference counts; 5 % is the limit. {capital(differences(pairing))}"
     )
 
 

@@ -40,7 +40,7 @@ DIAGNOSIS = Diagnosis(
     about="Weighed in `torch2.11.0-triton3.6.0-cu130-py312`.",
 )
 PROOF = Proof(
-    script='"""It fails."""\nimport sys\n\nsys.exit(1)\n',
+    script='"""It fails."""\n\nimport sys\n\nsys.exit(1)\n',
     cell="torch2.11.0-triton3.6.0-cu130-py312",
     gpu="NVIDIA H200",
     status=1,

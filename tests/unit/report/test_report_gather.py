@@ -8,19 +8,20 @@ import pytest
 from report_ledgers import A100, CELLS, H200, SIGNATURE, TEST, comparisons, flake, write_cell
 
 from repro.errors import UsageError
-from repro.report import words
+from repro.report.verdict import title
+from repro.report.verdict import verdict as lines_of
 from repro.stats import anytime
 from repro.trial.records import Mode, Outcome
 
 
 def verdict(report):
-    return dict(words.verdict(report))
+    return dict(lines_of(report))
 
 
 def test_cells_that_fail_alike(home, told):
     flake(home)
     report = told()
-    assert words.title(report) == f"{TEST} fails in 10.0 % of trials (4/40 in each of 3 cells) on {H200}"
+    assert title(report) == f"{TEST} fails in 10.0 % of trials (4/40 in each of 3 cells) on {H200}"
     assert [(row.rate.failed, row.rate.trials) for row in report.rates] == [(4, 40)] * 3
     assert report.rates[0].rate == anytime(4, 40)
     assert report.rates[0].failing_seeds == [1, 5, 9, 14]
@@ -48,7 +49,7 @@ def test_a_cell_that_fails_more(home, told):
     # Two of three pairs have p = 2 * 2^-20: Benjamini and Hochberg multiply it by 3/2.
     assert differing[0].judged.q_value == pytest.approx(1.5 * 2 * 2**-20)
     assert f"{CELLS[1]} fails more often than {CELLS[0]}" in verdict(report)["In which cells"]
-    assert "6.7 % to 40.0 % of trials (180 trials, 3 cells)" in words.title(report)
+    assert "6.7 % to 40.0 % of trials (180 trials, 3 cells)" in title(report)
 
 
 def test_the_verdict_names_the_cell_that_fails_more_whichever_comes_first(home, told):
@@ -56,7 +57,7 @@ def test_the_verdict_names_the_cell_that_fails_more_whichever_comes_first(home, 
     write_cell(home, "b1", CELLS[1], failing=(), trials=60)
     report = told()
     assert f"{CELLS[0]} fails more often than {CELLS[1]}" in verdict(report)["In which cells"]
-    assert "50.0 % of trials (30/60 in 1 of 2 cells)" in words.title(report)
+    assert "50.0 % of trials (30/60 in 1 of 2 cells)" in title(report)
 
 
 def test_anatomy(home, told):
@@ -91,7 +92,7 @@ def test_rates_of_other_modes_stay_apart(home, told):
     report = told()
     assert [(row.series.mode, row.rate.failed) for row in report.other_rates] == [(Mode.REPEAT, 20)]
     assert all(row.series.mode is Mode.SEEDS for row in report.rates)
-    assert "4/40" in words.title(report)
+    assert "4/40" in title(report)
 
 
 def test_seeds_of_two_gpu_models_are_not_paired(home, told):
@@ -102,7 +103,7 @@ def test_seeds_of_two_gpu_models_are_not_paired(home, told):
     assert pair.counts is None
     assert pair.judged.comparison.test == "Fisher, exact"
     assert f"fails more often on {A100} than on {H200}" in verdict(report)["In which cells"]
-    assert words.title(report).endswith("on 2 GPU models")
+    assert title(report).endswith("on 2 GPU models")
 
 
 def test_many_cells_are_compared_with_one(home, told):
@@ -118,7 +119,7 @@ def test_many_cells_are_compared_with_one(home, told):
 def test_never_failed(home, told):
     flake(home, failing=())
     report = told()
-    assert words.title(report) == f"{TEST} has not failed in 120 trials on {H200}"
+    assert title(report) == f"{TEST} has not failed in 120 trials on {H200}"
     assert f"a rate above {anytime(0, 40).high * 100:.1f} %" in verdict(report)["How often"]
     assert "What fails" not in verdict(report)
 
@@ -133,7 +134,7 @@ def test_nothing_but_crashes(home, told):
     folder = home / "blocks" / "b0" / "records.jsonl"
     folder.write_text(folder.read_text().replace("PASSED", "CRASHED"))
     report = told()
-    assert "no trial passed or failed" in words.title(report)
+    assert "no trial passed or failed" in title(report)
     assert report.rates[0].others == {Outcome.CRASHED: 3}
     assert "3 CRASHED" in report.notes[0]
 

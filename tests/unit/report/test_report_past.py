@@ -6,8 +6,8 @@ import json
 
 from report_ledgers import TEST, flake
 
-from repro.report import words
 from repro.report.past import read_diagnosis, read_searches
+from repro.report.verdict import verdict
 
 RATE = {"failed": 0, "trials": 44, "rate": 0.0, "low": 0.0, "high": 0.117}
 ANSWER = {
@@ -110,21 +110,21 @@ def test_a_diagnosis(home):
 
 def test_no_diagnosis_and_broken_ones(home, told):
     flake(home)
-    assert dict(words.verdict(told()))["Why"] == "Untested: run `repro diagnose`."
+    assert dict(verdict(told()))["Why"] == "Untested: run `repro diagnose`."
     assert diagnosis(home, causes=[{"name": "x", "verdict": "maybe"}]).problem
     assert diagnosis(home, nothing=1).problem
     assert "`test_other`" in diagnosis(home, test="test_other", causes=[]).problem
     (home / "diagnosis.json").write_text("{")
-    assert "`repro diagnose` writes it anew" in dict(words.verdict(told()))["Why"]
+    assert "`repro diagnose` writes it anew" in dict(verdict(told()))["Why"]
 
 
 def test_the_verdict_counts_causes(home, told):
     flake(home)
     causes = [{"name": name, "verdict": "ruled out", "evidence": []} for name in "ab"]
     diagnosis(home, causes=causes)
-    assert dict(words.verdict(told()))["Why"] == "No suspected cause is supported; 2 ruled out."
+    assert dict(verdict(told()))["Why"] == "No suspected cause is supported; 2 ruled out."
     diagnosis(
         home, causes=[{"name": "a jump", "verdict": "supported", "evidence": [], "share": 0.97}, *causes]
     )
-    told_why = dict(words.verdict(told()))["Why"]
+    told_why = dict(verdict(told()))["Why"]
     assert told_why == "A jump (97.0 % of the failing elements); 2 other causes ruled out."
