@@ -67,6 +67,7 @@ class Order:
         once: run one process alone, however many trials it leaves undone.
         cache: folder of the kernel caches, in place of the cell's own.
         extra: further fields of the request.
+        terminal: let the process have the user's terminal.
     """
 
     seeds: Sequence[int]
@@ -80,6 +81,7 @@ class Order:
     once: bool = False
     cache: Path | None = None
     extra: Mapping[str, object] = field(default_factory=dict)
+    terminal: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,6 +266,7 @@ class Runner:
             env=dict(cell.env + order.env),
             gpu=order.gpu,
             limits=self.limits,
+            terminal=order.terminal,
             request={
                 "schema": SCHEMA,
                 "kit": __version__,

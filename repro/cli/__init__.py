@@ -23,6 +23,7 @@ COMMANDS = {
     "bisect": "Find since which version, or since which commit, it fails, with a stated confidence.",
     "replay": "Run failing inputs again, bit for bit: is the failure a function of them, and where?",
     "inspect": "Look inside a trial: the numbers of every operation, which side is wrong, derivatives.",
+    "debug": "Stop a failing trial in pdb: inside the cell, at the assertion, tensors at hand.",
     "diagnose": "Find out why: run experiments on failing trials, and weigh every suspected cause.",
     "minimize": "Shrink the failing case while the same failure stays: sizes, options, type, inputs.",
     "kernels": "Show the code that Triton generated for the test, and compare it between two cells.",

@@ -43,6 +43,7 @@ class Job:
         env: environment variables of the cell.
         gpu: index of the GPU to use, or None.
         command: what to run instead of `python -m repro_trial`, or empty.
+        terminal: whether the process has the user's terminal: what it reads and writes is not kept.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Job:
     gpu: int | None = None
     limits: Limits = field(default_factory=Limits)
     command: Sequence[str] = ()
+    terminal: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

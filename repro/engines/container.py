@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -71,6 +72,8 @@ def arguments(
         "security_opt": ["no-new-privileges"],
         "pids_limit": job.limits.pids,
         "init": True,
+        "tty": job.terminal,
+        "stdin_open": job.terminal,
         "shm_size": SHARED_MEMORY,
         "ulimits": [
             Ulimit(name="nofile", soft=OPEN_FILES, hard=OPEN_FILES),
@@ -174,6 +177,33 @@ class ContainerRun:
         with suppress(OSError):
             (self._job.records / "output.log").write_bytes(raw)
         return raw.decode(errors="replace")
+
+
+class AttachedRun(ContainerRun):
+    """A container on the user's terminal, by way of Docker's own client: it knows how to hand one on.
+
+    Args:
+        container: made and not yet started.
+        job: that it is for.
+        client: path of the client.
+    """
+
+    def __init__(self, container: Container, job: Job, client: str) -> None:
+        super().__init__(container, job)
+        command = [client, "start", "--attach", "--interactive", str(container.id)]
+        self._attached = subprocess.Popen(command)
+
+    def poll(self) -> Exit | None:
+        """How it ended; a client that ends without having started the container is an ending, too."""
+        found = super().poll()
+        if found is None and self._attached.poll() is not None and self._inspect()["Status"] == "created":
+            return Exit(code=None, infra="Docker's client could not attach the container to the terminal")
+        return found
+
+    def __exit__(self, *exc: object) -> None:
+        super().__exit__(*exc)
+        with suppress(subprocess.TimeoutExpired):
+            self._attached.wait(timeout=5)
 
 
 def remove(container: Container) -> None:

@@ -18,7 +18,16 @@ from repro.cells import Cell
 from repro.engines import builders, gpu
 from repro.engines.base import Check, CheckState, GpuMode, Job, Limits, Prepared, Running, Say, write_request
 from repro.engines.client import FAILURES, address_text, connect, no_engine
-from repro.engines.container import ContainerRun, arguments, explain, open_to, places_inside, remove, user_for
+from repro.engines.container import (
+    AttachedRun,
+    ContainerRun,
+    arguments,
+    explain,
+    open_to,
+    places_inside,
+    remove,
+    user_for,
+)
 from repro.engines.images import Images
 from repro.engines.nvidia import GpuHost
 from repro.engines.process import alive, started_at
@@ -125,6 +134,8 @@ class DockerEngine:
         except FAILURES as error:
             raise self._refused(error, access) from None
         try:
+            if job.terminal:
+                return AttachedRun(container, job, builders.chosen().program)
             container.start()
         except BaseException as error:
             remove(container)

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from repro.cells import Cell
 from repro.engines.base import Exit, Job, Limits, Places, write_request
@@ -42,10 +43,11 @@ class LocalProcess:
         self._note = register / f"{job.name}.json"
         self._note.write_text(json.dumps({"name": job.name, "marker": self._marker, **_kit()}), "utf-8")
         with self._log.open("ab") as output:
+            kept: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": output}
             try:
                 self._process = subprocess.Popen(
                     command, cwd=job.subject, env={**env, MARKER: self._marker.partition("=")[2]},
-                    stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
+                    start_new_session=not job.terminal, **({} if job.terminal else kept),
                 )  # fmt: skip
             except OSError as error:
                 self._note.unlink()

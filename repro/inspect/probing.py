@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 from repro.bisect.kept import Inputs
 from repro.engines.base import Prepared
@@ -10,6 +10,9 @@ from repro.errors import NotReadyError, NotReproducedError
 from repro.inspect.records import Probe, read
 from repro.run import Order, Runner, Target
 from repro.trial.records import Mode
+
+SLOWER = 10
+"""How many times longer than a trial each run under the probe may take."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +78,8 @@ def probe(runner: Runner, target: Target, prepared: Prepared, wanted: Wanted) ->
         once=True,
         extra={"probe": asdict(wanted.options)},
     )
-    ran = runner.run(target, prepared, order)
+    limits = replace(runner.limits, trial_timeout=runner.limits.trial_timeout * SLOWER)
+    ran = replace(runner, limits=limits).run(target, prepared, order)
     if ran.infra:
         raise NotReadyError(
             f"the probe could not run in {target.cell.id}: {ran.gave_up}",

@@ -15,6 +15,7 @@ from .case import Describing
 from .classify import classify, text_of
 from .comparisons import Comparisons
 from .compiled import Profiling
+from .probe_debugger import Debugger
 from .protocol import Protocol
 from .records import SCHEMA, Event, Outcome
 from .reducing import Reducing
@@ -122,6 +123,8 @@ class Block:
             )
         protocol = Protocol(items[found[0]])
         session.config.pluginmanager.register(protocol)
+        if self._request.debug is not None:
+            session.config.pluginmanager.register(Debugger(self._request, self._places, session.config))
         self._stop_log_capture(protocol.item, session.config)
         altered = self._request.altered
         change_arguments(protocol.item, altered.arguments)

@@ -78,6 +78,8 @@ class Request:
         python_path: folders put in front of `sys.path`.
         altered: what is changed about the test.
         probe: look into each trial, and write `probe.jsonl`; None to run trials as they are.
+        debug: stop in a debugger where a trial fails, and give it these commands; none to read them from the
+            terminal. None to stop nowhere.
         interventions: what is switched around each trial, names of `interventions.INTERVENTIONS`: one list a
             trial, and from the first one on again where there are more trials than lists.
         watch: write what each trial draws.
@@ -99,6 +101,7 @@ class Request:
     python_path: Tuple[str, ...] = ()
     altered: Alteration = field(default_factory=Alteration)
     probe: Optional[ProbeRequest] = None
+    debug: Optional[Tuple[str, ...]] = None
     interventions: Tuple[Tuple[str, ...], ...] = ()
     watch: bool = False
 
@@ -145,6 +148,7 @@ def parse_request(raw: Mapping[str, Any]) -> Request:
             python_path=tuple(str(folder) for folder in raw.get("python_path") or ()),
             altered=parse_alteration(raw),
             probe=_probe(raw.get("probe")),
+            debug=None if raw.get("debug") is None else tuple(str(line) for line in raw["debug"]),
             interventions=_interventions(raw),
             watch=bool(raw.get("watch")),
         )
