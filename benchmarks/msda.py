@@ -3,9 +3,9 @@
     python benchmarks/msda.py [--types float32 float16 bfloat16] [--padding zeros] [--mmcv FOLDER]
     python benchmarks/msda.py --queries 10 100 1000 10000 100000 --only msda_triton
 
-Prints one table: milliseconds forward, and forward + backward, each the median over rounds; forward + backward
-replayed as a CUDA graph, which is the GPU's own time, without Python and launches; and the peak of memory
-that forward + backward needs beyond its inputs. Points are uniform on the square pyramid, elsewhere
+Prints one table: milliseconds forward, and forward + backward, each the median over rounds; forward +
+backward replayed as a CUDA graph, which is the GPU's own time, without Python and launches; and the peak of
+memory that forward + backward needs beyond its inputs. Points are uniform on the square pyramid, elsewhere
 normal offsets of three pixels around each query's reference point.
 """
 
@@ -17,6 +17,7 @@ import gc
 import importlib.util
 import statistics
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -104,8 +105,12 @@ def references(shape: Shape) -> torch.Tensor:
 def median_ms(call: Callable[[], object], rounds: int) -> float:
     """Median over rounds by the GPU's own clock, after warming up; the L2 cache is flushed before each."""
     flush = torch.empty(64 << 20, dtype=torch.int32, device="cuda")
+    begin = time.perf_counter()
     for _ in range(20):
         call()
+    torch.cuda.synchronize()
+    if time.perf_counter() - begin < 0.02:  # what Python and launches bound scatters more
+        rounds *= 5
     gc.collect()
     times = []
     for _ in range(rounds):
