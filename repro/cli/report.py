@@ -33,6 +33,7 @@ class _Asked:
     place: Place
     subject: str | None
     test_file: str | None
+    redactor: Redactor
 
 
 @click.command()
@@ -73,7 +74,7 @@ def report(
     out = out or place.state / "report"
     with _open(state, catch_up=not dry_run) as ledger:
         told = gather(ledger, state, Wanted(test=_name(test), revision=revision))
-        asked = _Asked(place=place, subject=subject, test_file=test_file)
+        asked = _Asked(place=place, subject=subject, test_file=test_file, redactor=redactor)
         told = _with_script(told, ledger, asked, script, dry_run)
         clean = redacted_report(told, redactor)
         pages = _pages(clean)
@@ -120,6 +121,7 @@ def _shown(told: Report, ledger: Ledger, asked: _Asked) -> Report:
     gpus = workspace.gpus()
     cell, case = choose_case(told, ledger.path, workspace.cells, gpu_model() if gpus else "")
     tested = at_revision(workspace.subject(asked.subject, told.test, asked.test_file), told, workspace.state)
+    case = replace(case, clean=asked.redactor.text)
     target = Target(cell=cell, subject=tested)
     with only_run(workspace.state):
         runner = make_runner(workspace, ledger, ui.say)

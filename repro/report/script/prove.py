@@ -9,6 +9,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +37,13 @@ class Case:
         failing: trials of one cell that failed alike, one a seed.
         rate: of the cell.
         versions: what the cell imported.
+        clean: takes out of a text what identifies; the script promises a line as far as that leaves it.
     """
 
     failing: Sequence[Failing]
     rate: Rate
     versions: Sequence[str]
+    clean: Callable[[str], str] = str
 
 
 class _Refusal(Exception):  # noqa: N818
@@ -101,6 +104,7 @@ def _plans(case: Case) -> Iterator[Plan]:
 def _about(target: Target, case: Case) -> Subject:
     first, subject, cell = case.failing[0], target.subject, target.cell
     in_test = first.signature.get("file") == Path(subject.test_file).name
+    source = str(first.signature.get("source") or "") if in_test else ""
     interpreted = {} if cell.on_gpu else {"TRITON_INTERPRET": "1"}
     return Subject(
         test=subject.test,
@@ -110,8 +114,14 @@ def _about(target: Target, case: Case) -> Subject:
         environment={**interpreted, **dict(cell.env)},
         versions=case.versions,
         exception=str(first.signature.get("exception") or subject.signature.exception),
-        source=str(first.signature.get("source") or "") if in_test else "",
+        source=_unchanged(source, case.clean(source)),
     )
+
+
+def _unchanged(text: str, clean: str) -> str:
+    """The beginning that two texts share."""
+    pairs = takewhile(lambda pair: pair[0] == pair[1], zip(text, clean, strict=False))
+    return "".join(letter for letter, _ in pairs)
 
 
 @dataclass(frozen=True)
@@ -164,11 +174,8 @@ class _Bench:
 
     def _job(self, seed: int) -> tuple[Job, str]:
         """A job with a folder of its own, and that folder as the process sees it."""
-        folder = (
-            self._runner.state
-            / "scripts"
-            / f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{os.urandom(4).hex()}"
-        )
+        stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
+        folder = self._runner.state / "scripts" / f"{stamp}-{os.urandom(4).hex()}"
         folder.mkdir(parents=True)
         job = self._runner._job(
             folder, self.target, self._prepared, Order(seeds=[seed], gpu=self._gpu, keep_inputs=0)
