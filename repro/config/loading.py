@@ -28,7 +28,10 @@ MOST_CELLS = 50_000
 MOST_DUPLICATES = 5
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 _SECTIONS = ("subject", "trials", "limits", "profiles")
-_SUBJECT = ("path", "git", "rev", "files", "python_path", "test_file", "test", "requirements", "signature")
+_SUBJECT = (
+    *("path", "git", "rev", "files", "python_path", "test_file", "test", "requirements", "signature"),
+    "adapter",
+)
 _TRIALS = ("count", "confidence", "half_width", "block")
 _LIMITS = ("memory", "pids", "trial_timeout", "startup_timeout", "build_timeout")
 _PROFILE = (*AXES, "include", "exclude", "trials")
@@ -76,6 +79,7 @@ def _subject(node: Node | None, base: Path, problems: Problems) -> SubjectSpec:
         test=section.take("test", reading.text, ""),
         requirements=section.take("requirements", reading.requirements, ()),
         signature=section.take("signature", _signature, Signature()),
+        adapter=section.take("adapter", reading.text, None),
     )
 
 

@@ -38,6 +38,7 @@ class SubjectSpec:
         test: pytest's name of the test inside the file, such as `test_a[float32]` or `TestA::test_b`.
         requirements: pip requirements beside torch, triton and pytest.
         signature: what the failure looked for is recognised by.
+        adapter: file that knows the operator under test (docs/adapters.md), or None.
     """
 
     base: Path
@@ -50,6 +51,7 @@ class SubjectSpec:
     test: str = ""
     requirements: tuple[str, ...] = ()
     signature: Signature = Signature()
+    adapter: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

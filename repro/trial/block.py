@@ -9,6 +9,7 @@ from typing import Any, Dict, Optional, Tuple, Type
 import pytest
 
 from . import environment, selection
+from .adapting import Adapting
 from .alteration import Alteration
 from .altered import change_arguments
 from .case import Describing
@@ -128,7 +129,7 @@ class Block:
         self._stop_log_capture(protocol.item, session.config)
         altered = self._request.altered
         change_arguments(protocol.item, altered.arguments)
-        kind = _kind(altered)
+        kind = Adapting if self._request.adapter is not None else _kind(altered)
         trials = kind(self._request, self._records, self._seeding, self._comparisons, self._places)
         gc.freeze()  # what imports and collection left stays: looking through it again costs every trial
         return trials.run(protocol)

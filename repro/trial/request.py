@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, List, Mapping, Optional, Tuple
 
+from .adapter_calls import AdapterRequest, parse_adapter
 from .alteration import Alteration, parse_alteration
 from .interventions import INTERVENTIONS
 from .records import SCHEMA, Mode
@@ -83,6 +84,7 @@ class Request:
         interventions: what is switched around each trial, names of `interventions.INTERVENTIONS`: one list a
             trial, and from the first one on again where there are more trials than lists.
         watch: write what each trial draws.
+        adapter: asked about failing elements of gradients, into `adapter.jsonl`; or None.
     """
 
     root: Path
@@ -104,6 +106,7 @@ class Request:
     debug: Optional[Tuple[str, ...]] = None
     interventions: Tuple[Tuple[str, ...], ...] = ()
     watch: bool = False
+    adapter: Optional[AdapterRequest] = None
 
 
 def read_request(path: Path) -> Request:
@@ -151,6 +154,7 @@ def parse_request(raw: Mapping[str, Any]) -> Request:
             debug=None if raw.get("debug") is None else tuple(str(line) for line in raw["debug"]),
             interventions=_interventions(raw),
             watch=bool(raw.get("watch")),
+            adapter=parse_adapter(raw.get("adapter")),
         )
     except (TypeError, ValueError) as error:
         raise BadRequest(str(error)) from error

@@ -208,7 +208,7 @@ def test_too_many_cells(tmp_path: Path):
         (
             "[a]",
             "`subject` is a list | write keys under it: `path`, `git`, `rev`, `files`, `python_path`, "
-            "`test_file`, `test`, `requirements`, `signature`",
+            "`test_file`, `test`, `requirements`, `signature`, `adapter`",
         ),
         (
             "{path: ., test_file: t.py, test: a, signature: {error: X}}",
