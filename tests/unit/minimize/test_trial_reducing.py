@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 SIZES = """\
 import random
 import pytest
@@ -71,6 +73,7 @@ def test_a_constant_that_is_not_there(run_block):
     assert "no constant that may be changed" in json.dumps(done.events)
 
 
+@pytest.mark.slow
 def test_inputs_are_made_small_and_fit_a_smaller_case(run_block):
     """One element of 800 matters; it is carried over to the two of a case that seeds hardly ever hit."""
     done = run_block({"test_subject.py": TENSORS}, reduce={"key": KEY, "seconds": 100})
