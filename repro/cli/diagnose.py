@@ -8,6 +8,7 @@ import time
 import click
 
 from repro import ui
+from repro.adapting import adapter_of
 from repro.cells import Cell
 from repro.cli.options import DURATION, Place, json_option, subject_options, workspace_options
 from repro.cli.workspace import Workspace, only_run, open_runner
@@ -71,7 +72,8 @@ def _question(
         trials=trials or settings.count,
         block=settings.block,
         budget=budget,
-        env=sorted({pair for values in axes.env for pair in values.items()} - set(cell.env)),
+        adapter=adapter_of(workspace.matrix.subject),
+        env=sorted({pair for values in axes.env or () for pair in values} - set(cell.env)),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from repro.diagnose.advice import advise
 from repro.diagnose.causes import weigh_all
@@ -33,6 +34,7 @@ class Question:
         block: trials of one process.
         budget: seconds, over which no further experiment begins.
         env: environment variables that matrix.yaml varies, with their values.
+        adapter: file that knows the operator, or None.
     """
 
     target: Target
@@ -42,6 +44,7 @@ class Question:
     block: int
     budget: float
     env: Sequence[tuple[str, str]] = ()
+    adapter: Path | None = None
 
 
 def diagnose(runner: Runner, question: Question, *, clock: Callable[[], float], say: Say) -> Diagnosis:
@@ -60,6 +63,7 @@ def diagnose(runner: Runner, question: Question, *, clock: Callable[[], float], 
         range=fire,
         evidence=evidence,
         env=question.env,
+        adapter=question.adapter,
         deadline=began + question.budget,
         clock=clock,
         say=say,

@@ -6,31 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from repro.adapting import Jump
 from repro.inspect import Derivative, Precision, Probe
-
-
-@dataclass(frozen=True, kw_only=True)
-class Jump:
-    """Where the derivative of an operator jumps, as its adapter sees it, nearest to a failing element.
-
-    Args:
-        seed, comparison, element: which element.
-        coordinate: of the element.
-        place: of the jump, in the same unit.
-        unit: such as "pixel".
-        distance_ulp: how far the two are apart, in units of the last place of the coordinate as computed.
-        left, right: the derivative to either side, or None.
-    """
-
-    seed: int
-    comparison: int
-    element: tuple[int, ...]
-    coordinate: float
-    place: float
-    unit: str
-    distance_ulp: float
-    left: float | None = None
-    right: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

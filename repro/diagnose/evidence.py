@@ -7,8 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from repro.diagnose.elements import Element, Jump, elements_of
+from repro.adapting import Jump
+from repro.diagnose.elements import Element, elements_of
 from repro.diagnose.shots import Key, Shot, key
+from repro.factors import Effect
 from repro.inspect import Probe
 from repro.stats import fisher
 from repro.store import Trial
@@ -38,24 +40,6 @@ class CellRate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Factor:
-    """What an environment variable does to the failure, the same seeds with it and without.
-
-    Args:
-        name: such as `TRITON_DEFAULT_FP_FUSION=0`.
-        plain, changed: (failed, run) without it and with it.
-        chance: how likely so lopsided a difference would be by chance.
-        compiler: whether it changes how kernels are compiled.
-    """
-
-    name: str
-    plain: tuple[int, int]
-    changed: tuple[int, int]
-    chance: float
-    compiler: bool
-
-
-@dataclass(frozen=True, kw_only=True)
 class Evidence:
     """What was measured.
 
@@ -71,7 +55,8 @@ class Evidence:
         switched: by intervention, the seeds of the baseline with it.
         watched: runs of failing and passing seeds, with what they drew.
         probes: by failing seed.
-        factors: what environment variables do to it.
+        control: the probe of a passing seed, or None.
+        factors: what environment variables do to it, the same seeds with each and without.
         cells: the other cells of the ledger.
         jumps: where an adapter of the operator sees jumps of its derivative.
         predicted_rate: from an adapter, or None.
@@ -90,7 +75,8 @@ class Evidence:
     switched: Mapping[str, Sequence[Shot]] = field(default_factory=dict)
     watched: Sequence[Shot] = ()
     probes: Mapping[int, Probe] = field(default_factory=dict)
-    factors: Sequence[Factor] = ()
+    control: Probe | None = None
+    factors: Sequence[Effect] = ()
     cells: Sequence[CellRate] = ()
     jumps: Sequence[Jump] = ()
     predicted_rate: float | None = None

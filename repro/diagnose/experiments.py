@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from repro.diagnose.evidence import Evidence, Factor
+from repro.adapting import observe
+from repro.diagnose.evidence import Evidence
 from repro.diagnose.shots import Range, Shot
 from repro.engines.base import Say
 from repro.errors import ReproError
-from repro.inspect import Probe, Wanted, probe
-from repro.stats import fisher
+from repro.factors import Factor, Varying, Verdict, known_factors
+from repro.factors.known import NAMED, Host, chosen
+from repro.inspect import Options, Probe, Wanted, probe
 
 SEEDS = 4
 """Failing seeds that are looked into."""
@@ -21,7 +24,7 @@ WATCHED = 100
 ENOUGH = 8
 """Failures expected without an intervention, for its effect to show."""
 FIRSTS = 6
-"""Runs of an intervention where only the first trial of a process fails, so that each needs one of its own."""
+"""Runs of an intervention where only the first trial of a process fails: each needs one of its own."""
 MOST = 240
 """Runs of an intervention, at most."""
 INTERVENTIONS = ("first-config", "float64", "zero-fill", "poison")
@@ -30,11 +33,8 @@ FRESH = ("first-config", "zero-fill", "poison")
 """Interventions where each run needs a process."""
 ORDERING = ("one-thread", "deterministic")
 """Interventions that matter where the same inputs give different numbers."""
-COMPILER = (("TRITON_DEFAULT_FP_FUSION", "0"), ("DISABLE_PTXAS_OPT", "1"))
-OTHER = (
-    *(("NVIDIA_TF32_OVERRIDE", "0"), ("CUBLAS_WORKSPACE_CONFIG", ":4096:8"), ("CUDA_LAUNCH_BLOCKING", "1")),
-    ("PYTHONHASHSEED", "0"),
-)
+VARIED = 12
+"""Failing and passing seeds that are run with each environment variable."""
 
 
 @dataclass(kw_only=True)
@@ -45,6 +45,7 @@ class Experiments:
         range: where shots are fired.
         evidence: what the ledger says; fields of experiments are empty.
         env: further environment variables that matrix.yaml varies, each with its values.
+        adapter: file that knows the operator, or None.
         deadline: by `clock`, when no further experiment begins.
         clock: seconds, monotonic.
         say: takes lines of progress.
@@ -53,6 +54,7 @@ class Experiments:
     range: Range
     evidence: Evidence
     env: Sequence[tuple[str, str]]
+    adapter: Path | None
     deadline: float
     clock: Callable[[], float]
     say: Say
@@ -68,6 +70,7 @@ class Experiments:
         self._repeat()
         self._watch()
         self._probe()
+        self._adapt()
         self._switch()
         self._vary()
         return self._with(missing=self.missing)
@@ -102,8 +105,32 @@ class Experiments:
                 found[seed] = probe(self.range.runner, self.range.target, self.range.prepared, wanted)
             except ReproError as error:
                 self.missing["probe"] = error.what
-        self._with(probes=found)
+        self._with(probes=found, control=self._control() if found else None)
         self.done.append(f"probe: {len(found)} failing trials")
+
+    def _control(self) -> Probe | None:
+        """The steps of a passing trial: what is odd there, too, does no harm."""
+        at, passing = self.range, self.evidence.passing
+        if not passing or self.clock() >= self.deadline:
+            return None
+        try:
+            wanted = Wanted(seed=passing[0], gpu=at.gpu, options=Options(derivatives=False))
+            return probe(at.runner, at.target, at.prepared, wanted)
+        except ReproError:
+            return None
+
+    def _adapt(self) -> None:
+        """What the operator's adapter knows of jumps near the failing elements."""
+        seeds, adapter = self.evidence.failing[:PROBES], self.adapter
+        if adapter is None or not self.evidence.compares:
+            return
+        if not self._time_for("adapter", f"{len(seeds)} failing seeds, with the operator's adapter"):
+            return
+        at = self.range
+        found = observe(at.runner, at.target, at.prepared, seeds, adapter, gpu=at.gpu)
+        self._with(jumps=found.jumps, predicted_rate=found.predicted_rate)
+        self.done.append(f"adapter: {len(found.jumps)} failing elements near jumps")
+        self.done += [f"adapter: {trouble}" for trouble in found.troubles]
 
     def _switch(self) -> None:
         """The same seeds with one thing switched at a time."""
@@ -125,32 +152,31 @@ class Experiments:
 
     def _vary(self) -> None:
         """The same seeds with one environment variable changed at a time."""
-        seeds, fresh = self._baseline_seeds()
-        plain = _counts(self.evidence.baseline)
-        factors: list[Factor] = []
-        for name, value, compiler in self._variables():
-            if not plain[1] or not self._time_for(
-                f"{name}={value}", f"{len(seeds)} runs with {name}={value}"
-            ):
-                continue
-            changed = _counts(self.range.fire(seeds, fresh=fresh, env={name: value}))
-            if changed[1]:
-                chance = fisher(*plain, *changed)
-                told = f"{name}={value}"
-                factors.append(
-                    Factor(name=told, plain=plain, changed=changed, chance=chance, compiler=compiler)
-                )
-        self._with(factors=factors)
-        self.done.append(f"environment variables: {len(factors)}, {len(seeds)} runs each")
+        failing = [trial.seed for trial in self.evidence.recorded[:VARIED]]
+        if not self._time_for("factors", f"{len(failing)} failing seeds with each environment variable"):
+            return
+        at = self.range
+        varying = Varying(
+            runner=at.runner,
+            target=at.target,
+            prepared=at.prepared,
+            gpu=at.gpu,
+            host=Host(gpus=int(at.gpu is not None), engine=at.runner.engine.name),
+            seeds=[*failing, *self.evidence.passing[:VARIED]],
+            clock=self.clock,
+            until=self.deadline,
+            say=self.say,
+        )
+        effects = varying.run(chosen(self._factors(), ()))
+        self._with(factors=effects)
+        tried = [effect.factor.name for effect in effects if effect.verdict is not Verdict.UNTRIED]
+        self.done.append(f"environment variables: {', '.join(tried) or 'none could matter here'}")
 
-    def _variables(self) -> Iterator[tuple[str, str, bool]]:
-        """Name, value, and whether it changes how kernels are compiled. Without a GPU none is compiled."""
-        usual = [(*pair, True) for pair in COMPILER] + [(*pair, False) for pair in OTHER]
-        known = {name for name, _, _ in usual}
-        yield from usual if self.range.gpu is not None else usual[-1:]
-        for name, value in self.env:
-            if name not in known or self.range.gpu is None:
-                yield name, value, name.startswith(("TRITON", "DISABLE_PTXAS"))
+    def _factors(self) -> list[Factor]:
+        """The kit's own, and those that matrix.yaml names, which the subject may read."""
+        named = [Factor(env=((name, value),), what=NAMED) for name, value in self.env]
+        known = known_factors([self.range.target.cell])
+        return [*named, *(factor for factor in known if factor.env not in {each.env for each in named})]
 
     # Parts -------------------------------------------------------------------------------------------------
 

@@ -8,6 +8,8 @@ from enum import StrEnum
 
 from repro.cells import Cell
 
+NAMED = "named in the matrix"
+
 
 class Needs(StrEnum):
     """What must be there for a variable to matter at all."""
@@ -78,7 +80,7 @@ def known_factors(cells: Iterable[Cell]) -> list[Factor]:
     """Every factor: the kit's own, and the environments that the matrix names."""
     named = {cell.env: None for cell in cells if cell.env}
     own = {factor.env for factor in FACTORS}
-    more = [Factor(env=env, what="named in the matrix") for env in named if env not in own]
+    more = [Factor(env=env, what=NAMED) for env in named if env not in own]
     return [*FACTORS, *more]
 
 

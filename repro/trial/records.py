@@ -78,4 +78,5 @@ class Event(str, Enum):
     CASE = "case"
     REDUCED = "reduced"
     PROFILE = "profile"
+    CIRCUMSTANCES = "circumstances"
     BLOCK_END = "block_end"

@@ -1,4 +1,4 @@
-"""Planted: interpolation at points whose coordinates, computed in two ways, fall to either side of a pixel."""
+"""Planted: interpolation at coordinates that, computed in two ways, fall to either side of a pixel."""
 
 import torch
 from decoys import look_suspicious

@@ -19,7 +19,7 @@ def time(call, quantiles=None):
 
 @triton.autotune([triton.Config({"BLOCK": 64}), triton.Config({"BLOCK": 128})], key=["n"], do_bench=time)
 @triton.jit
-def add_to(out, x, n, BLOCK: tl.constexpr):
+def add_to(out, x, n, BLOCK: tl.constexpr):  # noqa: N803
     places = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = places < n
     tl.store(out + places, tl.load(out + places, inside) + tl.load(x + places, inside), inside)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from repro.diagnose.evidence import Evidence
 from repro.diagnose.model import Cause, ruled_out, supported, untested
 from repro.inspect import Probe, Step
@@ -20,14 +18,15 @@ def weigh(evidence: Evidence) -> Cause:
         return untested(NAME, evidence.missing.get("probe", "no trial was looked into"))
     if not strange:
         return ruled_out(NAME, "no failing element is NaN or infinite")
-    culprits = {seed: step for seed, probe in evidence.probes.items() if (step := first_strange(probe))}
+    firsts = {seed: first_strange(probe, evidence.control) for seed, probe in evidence.probes.items()}
+    culprits = {seed: step for seed, step in firsts.items() if step is not None}
     if not culprits:
         return untested(
             NAME, f"{len(strange)} failing elements are not finite, but no step is seen to begin it"
         )
     explained = [each for each in strange if each.seed in culprits]
     ops = sorted({f"{step.op} ({step.phase}, step {step.n})" for step in culprits.values()})
-    if any(_overflowed(evidence.probes[seed], step) for seed, step in culprits.items()):
+    if any(overflowed(evidence.probes[seed], step) for seed, step in culprits.items()):
         return ruled_out(
             NAME, f"the first step that is not finite, {ops[0]}, comes after numbers beyond {LARGE:.0e}"
         )
@@ -35,23 +34,24 @@ def weigh(evidence: Evidence) -> Cause:
         NAME,
         len(explained) / len(evidence.elements),
         f"{len(strange)} of {len(evidence.elements)} failing elements are NaN or infinite",
-        f"the first step that is not finite is {', '.join(ops)}; all before it is finite and below"
-        f" {LARGE:.0e}",
+        f"the first step that is not finite is {', '.join(ops)}; where a passing trial has none",
         *(note for step in culprits.values() if (note := step.note)),
     )
 
 
-def first_strange(probe: Probe) -> Step | None:
-    """The first step with a NaN or an infinity, apart from memory that nobody wrote to yet."""
-    return next(_strange(probe), None)
+def first_strange(probe: Probe, control: Probe | None) -> Step | None:
+    """The first step with a NaN or an infinity that a passing trial does not have at the same step.
 
-
-def _strange(probe: Probe) -> Iterator[Step]:
+    Memory that nobody wrote to yet does not count.
+    """
+    harmless = {(step.n, step.op) for step in control.steps if step.nan or step.inf} if control else set()
     for step in probe.steps:
-        if (step.nan or step.inf) and "empty" not in step.op:
-            yield step
+        if (step.nan or step.inf) and "empty" not in step.op and (step.n, step.op) not in harmless:
+            return step
+    return None
 
 
-def _overflowed(probe: Probe, culprit: Step) -> bool:
-    before = [step.largest or 0.0 for step in probe.steps if step.n < culprit.n and "empty" not in step.op]
-    return culprit.inf > 0 and max(before, default=0.0) > LARGE
+def overflowed(probe: Probe, culprit: Step) -> bool:
+    """Whether a step that is not finite is so because the numbers before it were too large already."""
+    near = [step.largest or 0.0 for step in probe.steps if culprit.n - 2 <= step.n <= culprit.n]
+    return culprit.inf > 0 and max(near, default=0.0) > LARGE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from repro.diagnose.causes.domain import LARGE, first_strange
+from repro.diagnose.causes.domain import LARGE, first_strange, overflowed
 from repro.diagnose.elements import Element
 from repro.diagnose.evidence import Evidence
 from repro.diagnose.model import Cause, ruled_out, supported, untested
@@ -54,10 +54,8 @@ def _over(evidence: Evidence, element: Element) -> bool:
     if all(math.isfinite(value) for value in values):
         return False
     probe = evidence.probes[element.seed]
-    first = first_strange(probe)
-    if first is None:
-        return _span(probe)[1] > LARGE
-    return max((step.largest or 0.0 for step in probe.steps if step.n <= first.n), default=0.0) > LARGE
+    first = first_strange(probe, evidence.control)
+    return overflowed(probe, first) if first is not None else _span(probe)[1] > LARGE
 
 
 def _under(element: Element) -> bool:

@@ -36,6 +36,9 @@ def weigh(evidence: Evidence) -> Cause:
             told.append(evidence.wide.said)
         return supported(NAME, len(bad) / len(evidence.elements), *told)
     known = [each for each in evidence.elements if each.precision.truth is not None]
+    other = [each for each in evidence.elements if each.at_jump or each.wrong_gradient]
+    if other and len(other) == len(evidence.elements):
+        return ruled_out(NAME, f"all {len(other)} failing elements have another reason")
     if not known and evidence.elements:
         return untested(NAME, "no failing element could be recomputed in float64", *cancels)
     return ruled_out(

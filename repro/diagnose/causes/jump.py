@@ -47,7 +47,7 @@ def _unmeasured(evidence: Evidence) -> Cause:
     if not any(each.finite for each in evidence.elements):
         return ruled_out(NAME, "the failing elements are no finite numbers")
     whys = {each.why for element in evidence.elements for each in element.derivatives if each.why}
-    if not any(element.derivatives for element in evidence.elements):
+    if all("no gradient" in why for why in whys):
         return ruled_out(NAME, "what fails to match is no gradient")
     return untested(NAME, "the one-sided derivatives could not be measured", *sorted(whys))
 

@@ -25,7 +25,7 @@ def weigh(evidence: Evidence) -> Cause:
     if not ratios:
         return ruled_out(NAME, "the failing elements are no finite numbers")
     if evidence.elements and not any(_ordinary(each) for each in evidence.elements):
-        return ruled_out(NAME, "no failing element differs by ordinary rounding alone")
+        return ruled_out(NAME, "each failing element has another reason than ordinary rounding")
     middle, clean = median(ratios), evidence.clean_ratio
     told = (
         f"failing trials' errors are {min(ratios):.3g} to {max(ratios):.3g} times the tolerance (median"

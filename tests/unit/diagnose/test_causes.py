@@ -37,10 +37,20 @@ from repro.diagnose.causes import (
 from repro.diagnose.causes import (
     draw as rare_draw,
 )
-from repro.diagnose.evidence import CellRate, Factor
+from repro.diagnose.evidence import CellRate
 from repro.diagnose.words import conclude
+from repro.factors import Factor, judge_factors
+from repro.factors.judging import Pairs
+from repro.factors.known import NAMED
+from repro.stats import PairedCounts
 
 USUAL = evidence().switched
+SWITCH = Factor(env=(("SWITCH", "0"),), what=NAMED)
+
+
+def pairs(both=0, a_only=0):
+    counts = PairedCounts(both=both, a_only=a_only, b_only=0, neither=8)
+    return Pairs(counts=counts, measured=20, changed=0, worst=(2.0, 2.0), others=0)
 
 
 def varying(error=2.0):
@@ -89,9 +99,7 @@ PLANTED = {
         same={seed: [shot(seed, failed=i == 0, order=i) for i in range(5)] for seed in FAILING},
         switched={**USUAL, **switched("first-config", failed=False, touched=2)},
     ),
-    compiler.NAME: evidence(
-        factors=[Factor(name="SWITCH=0", plain=(8, 8), changed=(0, 8), chance=1e-4, compiler=True)]
-    ),
+    compiler.NAME: evidence(factors=judge_factors({SWITCH: pairs(a_only=12)}, {})),
     rare_draw.NAME: evidence(
         recorded=[],
         probes={},
@@ -177,6 +185,14 @@ def test_large_numbers_that_do_no_harm():
 
 def test_errors_far_beyond_the_tolerance_are_not_the_tolerances_fault():
     assert tolerance.weigh(evidence()).verdict is Verdict.RULED_OUT
+
+
+def test_a_switch_that_changes_nothing():
+    made = evidence(factors=judge_factors({SWITCH: pairs(both=12)}, {}))
+    assert compiler.weigh(made).verdict is Verdict.RULED_OUT
+    untried = evidence(factors=judge_factors({}, {SWITCH: "nothing reads it"}))
+    assert compiler.weigh(untried).verdict is Verdict.UNTESTED
+    assert "SWITCH=0: nothing reads it" in compiler.weigh(untried).evidence
 
 
 def test_cells_that_fail_at_the_same_seeds_clear_the_compiler():
