@@ -9,7 +9,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 ARGS   ?=
 
-.PHONY: matrix bisect plan doctor test test-fast lint lock clean help
+.PHONY: matrix bisect diagnose report plan doctor test test-fast lint lock clean help
 
 matrix: $(VENV)/.kit            ## every cell of matrix.yaml: image, suite, failure rates, table
 	@$(BIN)/repro matrix $(ARGS)
@@ -22,6 +22,12 @@ doctor: $(VENV)/.kit            ## what this machine has and lacks, with the fix
 
 bisect: $(VENV)/.kit            ## since which version does it fail, or with ARGS="--repo . --old REV" which commit
 	@$(BIN)/repro bisect $(ARGS)
+
+diagnose: $(VENV)/.kit          ## why does it fail: every suspected cause, weighed
+	@$(BIN)/repro diagnose $(ARGS)
+
+report: $(VENV)/.kit            ## what one attaches to the issue
+	@$(BIN)/repro report $(ARGS)
 
 # Triton decides at its import whether it interprets kernels, so those tests have a process of their own.
 test: $(VENV)/.dev              ## the whole test suite, Docker parts included where an engine answers
