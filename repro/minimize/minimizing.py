@@ -157,9 +157,10 @@ class Minimizing:
     ) -> tuple[ByRate, tuple[int, int]]:
         failed = run = 0
         while failed < _SEEN and run < self.options.most and self.blocks.left > 0:
-            events, _ = self.blocks.run(list(range(first + run, first + run + BATCH)), {})
+            size = min(max(BATCH, run), self.options.most - run)
+            events, _ = self.blocks.run(list(range(first + run, first + run + size)), {})
             more, passed, others = outcomes(events, key)
-            failed, run = failed + more, run + BATCH
+            failed, run = failed + more, run + size
             key = key or _first_key(events)
             if others.total() > more + passed:
                 break

@@ -16,7 +16,7 @@ from repro.trial.records import Event
 CASE_SECONDS = 120.0
 """Time that one case may take, at most."""
 BATCH = 50
-"""Trials of one process, where rates decide."""
+"""Trials of the first process, where rates decide; each further one doubles what there is."""
 MOST = 1000
 """Trials of one case, where rates decide: one that is undecided by then is not kept."""
 
@@ -188,7 +188,8 @@ class ByRate:
         while answer is None and failed + passed + strange < MOST:
             if self.blocks.left <= 0:
                 raise TimeIsUp
-            more = self._batch(case)
+            done = failed + passed + strange
+            more = self._batch(case, min(max(BATCH, done), MOST - done))
             failed, passed, strange = failed + more[0], passed + more[1], strange + more[2]
             answer = self.rates.decide(failed, passed)
             if strange > failed + passed:
@@ -202,7 +203,7 @@ class ByRate:
         failed, passed, _ = self._batch(case, times)
         return failed, failed + passed
 
-    def _batch(self, case: Case, size: int = BATCH) -> tuple[int, int, int]:
+    def _batch(self, case: Case, size: int) -> tuple[int, int, int]:
         seeds = range(self.next_seed, self.next_seed + size)
         self.next_seed = seeds.stop
         events, _ = self.blocks.run(list(seeds), case.request(self.parameters))

@@ -10,7 +10,7 @@ import copy
 from dataclasses import dataclass
 from typing import Any, Dict, FrozenSet, Iterator, List, Mapping, Optional, Set, Tuple
 
-from .names import bound_by
+from .names import names_in
 
 _LARGEST = 2**31
 _NO_SIZES = frozenset(
@@ -33,7 +33,7 @@ class Constant:
         value: a whole number, or a (nested) list of them.
         function: the function whose body or defaults hold it, or "" at module level.
         statement: for one at module level, its statement's first line: such are bound together.
-        binds: names that this statement binds.
+        binds: names that are bound to it there.
     """
 
     address: str
@@ -93,6 +93,7 @@ class _Finder(ast.NodeVisitor):
         self._function = ""
         self._statement: Optional[ast.stmt] = None
         self._unpacked: Set[int] = set()
+        self._binds: FrozenSet[str] = frozenset()
         self.found: List[Constant] = []
 
     def generic_visit(self, node: ast.AST) -> None:
@@ -128,11 +129,13 @@ class _Finder(ast.NodeVisitor):
             self._unpacked.add(id(value))
             pairs = list(zip(target.elts, value.elts))  # noqa: B905
         for one, given in pairs:
+            self._binds = names_in(one)
             self._within(ast.unparse(one), given)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         """As an assignment, less its annotation."""
         self._begin(node)
+        self._binds = names_in(node.target)
         if node.value is not None:
             self._within(ast.unparse(node.target), node.value)
 
@@ -183,7 +186,7 @@ class _Finder(ast.NodeVisitor):
                 value=value,
                 function=self._function,
                 statement=statement.lineno if statement else 0,
-                binds=bound_by(statement) if statement else frozenset(),
+                binds=self._binds if statement else frozenset(),
             )
         )
 

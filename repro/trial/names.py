@@ -35,8 +35,12 @@ def bound_by(statement: ast.stmt) -> FrozenSet[str]:
         targets = statement.targets
     elif isinstance(statement, ast.AnnAssign):
         targets = [statement.target]
-    nodes = (node for target in targets for node in ast.walk(target))
-    return frozenset(node.id for node in nodes if isinstance(node, ast.Name))
+    return frozenset(name for target in targets for name in names_in(target))
+
+
+def names_in(target: ast.expr) -> FrozenSet[str]:
+    """The names in the target of an assignment."""
+    return frozenset(node.id for node in ast.walk(target) if isinstance(node, ast.Name))
 
 
 def _read(node: ast.AST) -> Iterator[str]:

@@ -193,7 +193,7 @@ def test_the_chance_of_a_wrong_answer_is_as_stated(true, kept):
     chance, wrong = random.Random(3), 0
 
     class Fake(ByRate):
-        def _batch(self, case, size=50):
+        def _batch(self, case, size):
             failed = sum(chance.random() < 0.2 * true for _ in range(size))
             return failed, size - failed, 0
 
