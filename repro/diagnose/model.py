@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from repro.diagnose.tolerances import Looser
+
 
 class Verdict(StrEnum):
     """What the evidence says about a suspected cause."""
@@ -47,6 +49,7 @@ class Diagnosis:
         seconds: that it took.
         minimized: the smallest case that fails, where it was looked for.
         predicted_rate: the failure rate that follows from first principles, or None.
+        tolerances: how often it would fail with other tolerances, and which bugs it would still catch.
     """
 
     test: str
@@ -61,6 +64,7 @@ class Diagnosis:
     seconds: float = 0.0
     minimized: dict[str, object] = field(default_factory=dict)
     predicted_rate: float | None = None
+    tolerances: Sequence[Looser] = ()
 
     @property
     def supported(self) -> list[Cause]:

@@ -27,6 +27,7 @@ class Shot:
         comparisons: what it compared, as recorded.
         touched: how often each intervention found something to change.
         drawn: what it drew, where that was watched.
+        mutants: what its comparisons would make of bugs, where that was watched.
     """
 
     seed: int
@@ -36,6 +37,7 @@ class Shot:
     comparisons: Sequence[Mapping[str, Any]] = ()
     touched: Mapping[str, int] = field(default_factory=dict)
     drawn: Sequence[Mapping[str, Any]] = ()
+    mutants: Sequence[Mapping[str, Any]] = ()
 
     @property
     def failed(self) -> bool:
@@ -165,4 +167,5 @@ def _shot(event: Mapping[str, Any], around: Mapping[str, Any], order: int) -> Sh
         comparisons=event.get("comparisons", ()),
         touched=around.get("touched", {}),
         drawn=around.get("drawn", ()),
+        mutants=around.get("mutants", ()),
     )

@@ -83,7 +83,7 @@ class Request:
             terminal. None to stop nowhere.
         interventions: what is switched around each trial, names of `interventions.INTERVENTIONS`: one list a
             trial, and from the first one on again where there are more trials than lists.
-        watch: write what each trial draws.
+        watch: write what each trial draws, and what its comparisons would make of bugs.
         adapter: asked about failing elements of gradients, into `adapter.jsonl`; or None.
     """
 

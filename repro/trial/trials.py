@@ -12,6 +12,7 @@ from .classify import classify, is_sticky, text_of
 from .comparisons import Comparisons
 from .inputs import Keeper, Replay, mismatches
 from .interventions import Interventions
+from .mutants import Mutants
 from .probe_calls import ending_quietly
 from .probe_file import ProbeFile
 from .protocol import Protocol, Ran
@@ -128,10 +129,14 @@ class Trials:
         if not self._request.interventions and not self._request.watch:
             yield
             return
-        watch = self._watch.around() if self._request.watch else contextlib.nullcontext()
-        with self._interventions.around(), watch:
+        mutants = Mutants()
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(self._interventions.around())
+            if self._request.watch:
+                stack.enter_context(self._watch.around())
+                stack.enter_context(self._comparisons.observed_by(mutants.note))
             yield
-        told = {"touched": self._interventions.touched, "drawn": self._watch.drawn}
+        told = {"touched": self._interventions.touched, "drawn": self._watch.drawn, "mutants": mutants.found}
         self._records.write(Event.CIRCUMSTANCES, **told)
 
     def _keep(self, protocol: Protocol, trial: int, seed: int, compared: Compared) -> None:

@@ -9,6 +9,7 @@ from repro.diagnose.causes.instability import unstable
 from repro.diagnose.elements import Element
 from repro.diagnose.evidence import Evidence
 from repro.diagnose.model import Cause, ruled_out, supported, untested
+from repro.diagnose.tolerances import looser
 
 NAME = "tolerance too tight"
 BEYOND = 10.0
@@ -42,7 +43,7 @@ def weigh(evidence: Evidence) -> Cause:
     if not wide.rounding:
         return ruled_out(NAME, f"{told}, but it is no rounding: {wide.said}")
     share = _share(evidence)
-    return supported(NAME, share, told, f"{wide.said}: it is rounding", *_looser(evidence.ratios))
+    return supported(NAME, share, told, f"{wide.said}: it is rounding", *looser(evidence))
 
 
 def _ordinary(element: Element) -> bool:
@@ -55,12 +56,3 @@ def _share(evidence: Evidence) -> float:
     if not evidence.elements:
         return 1.0
     return sum(_ordinary(each) for each in evidence.elements) / len(evidence.elements)
-
-
-def _looser(ratios: list[float]) -> list[str]:
-    """How often it would have failed with the tolerances multiplied."""
-    steps = [(factor, sum(ratio > factor for ratio in ratios)) for factor in (2, 4, 10, 100)]
-    return [
-        "of the failing trials, still failing with tolerances multiplied: "
-        + ", ".join(f"{n} at {f}" for f, n in steps)
-    ]

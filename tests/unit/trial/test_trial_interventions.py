@@ -130,6 +130,20 @@ def test_draws_are_noted_with_their_place(told):
     }
 
 
+def test_what_comparisons_would_make_of_bugs(told):
+    code = """
+        def test_it():
+            x = torch.tensor([1.0, 100.0])
+            torch.testing.assert_close(x, x.clone(), atol=0.5, rtol=0)
+    """
+    (found,) = told(code, watch=True).of("circumstances")[0]["mutants"]
+    assert found["index"] == 0
+    assert found["mutants"] == {
+        **{"all 1 % too large": 2.0, "the largest element lost": 200.0},
+        **{"the largest element's sign wrong": 400.0, "all shifted by one": 198.0},
+    }
+
+
 def test_an_intervention_that_does_not_exist(run_block):
     done = run_block({"test_subject.py": "def test_it(): pass"}, interventions=[[], ["luck"]])
     assert done.status == 2
