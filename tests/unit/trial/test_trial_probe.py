@@ -260,6 +260,17 @@ def test_one_input_for_both_sides_whose_gradient_was_copied(probe):
     assert found.derivatives[0].element == found.precisions[0].element
 
 
+def test_a_gradient_that_the_test_writes_into_is_one_still(probe):
+    def test(close):
+        x = torch.rand(4, requires_grad=True)
+        (gradient,) = torch.autograd.grad((x**2).sum(), [x])
+        gradient[2] += 1.0
+        close(gradient, 2 * x.detach())
+
+    (one,) = probe(test, controls=0).derivatives
+    assert (one.element, one.leaf, one.actual_fits, one.expected_fits) == ((2,), 0, "none", "both")
+
+
 def test_a_gradient_that_two_calls_added_up(probe):
     def test(close):
         x = torch.rand(4, requires_grad=True)
