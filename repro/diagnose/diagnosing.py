@@ -13,6 +13,7 @@ from repro.diagnose.evidence import CellRate, Evidence
 from repro.diagnose.experiments import SEEDS, WATCHED, Experiments
 from repro.diagnose.model import Diagnosis
 from repro.diagnose.shots import Range
+from repro.diagnose.smallest import smallest_case
 from repro.diagnose.tolerances import curve
 from repro.diagnose.words import conclude
 from repro.engines.base import Say
@@ -84,6 +85,7 @@ def diagnose(runner: Runner, question: Question, *, clock: Callable[[], float], 
         seconds=clock() - began,
         predicted_rate=evidence.predicted_rate,
         tolerances=curve(evidence),
+        minimized=smallest_case(runner.state, target.subject),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 from repro.diagnose.tolerances import Looser
@@ -47,7 +47,7 @@ class Diagnosis:
         advice: what to do about it.
         experiments: what was run, with counts.
         seconds: that it took.
-        minimized: the smallest case that fails, where it was looked for.
+        minimized: the smallest case that fails, a line each, where it was looked for.
         predicted_rate: the failure rate that follows from first principles, or None.
         tolerances: how often it would fail with other tolerances, and which bugs it would still catch.
     """
@@ -62,7 +62,7 @@ class Diagnosis:
     advice: Sequence[str] = ()
     experiments: Sequence[str] = ()
     seconds: float = 0.0
-    minimized: dict[str, object] = field(default_factory=dict)
+    minimized: Sequence[str] = ()
     predicted_rate: float | None = None
     tolerances: Sequence[Looser] = ()
 

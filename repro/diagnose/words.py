@@ -67,6 +67,9 @@ def sentences(diagnosis: Diagnosis) -> Iterator[str]:
         for cause in causes:
             yield f"  {cause.name}" + (f" ({_percent(cause)})" if cause.share is not None else "")
             yield from (f"    {line}" for line in cause.evidence)
+    if diagnosis.minimized:
+        yield "\nthe smallest case that fails:"
+        yield from (f"  {line}" for line in diagnosis.minimized)
     if diagnosis.advice:
         yield "\nwhat to do:"
         yield from (f"  {line}" for line in diagnosis.advice)
