@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import inspect
 import sys
 import types
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, ContextManager, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from .adapter_seeing import seen
 
 
 class BadAdapter(Exception):  # noqa: N818
@@ -120,8 +120,8 @@ class Call:
         for name, tensor in self.tensors.items():
             if tensor.is_leaf and tensor.grad is compared:
                 return name
-        for name, seen in self.gradients.items():
-            if any(_same(torch, compared, one) for one in seen):
+        for name, reached in self.gradients.items():
+            if any(_same(torch, compared, one) for one in reached):
                 return name
         fitting = [name for name, tensor in self.tensors.items() if tensor.shape == compared.shape]
         return fitting[0] if len(fitting) == 1 and not self.gradients else None
@@ -140,47 +140,31 @@ class Calls:
         self.trouble = ""
         self._torch = torch
         self._adapter = adapter
-        self._open: List[Tuple[Any, Call]] = []
 
-    @contextlib.contextmanager
-    def watching(self) -> Iterator[None]:
-        """See the calls of the body: by Python's profiler, which no way of importing a function escapes."""
-        before = sys.getprofile()
-        sys.setprofile(self._event)
-        try:
-            yield
-        finally:
-            sys.setprofile(before)
+    def watching(self) -> ContextManager[None]:
+        """See the calls of the body."""
+        return seen(self._adapter.functions, self._adapter.coordinates, self._begin, self._end)
 
-    def _event(self, frame: Any, event: str, value: Any) -> None:
-        if event == "call" and frame.f_code.co_name in self._adapter.functions:
-            self._guarded(self._called, frame)
-        elif event == "return" and self._open and self._open[-1][0] is frame:
-            self._guarded(self._returned, value)
-
-    def _guarded(self, note: Callable[[Any], None], value: Any) -> None:
+    def _begin(self, arguments: Dict[str, Any]) -> Optional[Call]:
         """A look at a test never becomes its outcome."""
         try:
-            note(value)
+            return self._called(arguments)
         except Exception as error:
             self.trouble = f"{type(error).__name__}: {error}"[:500]
+            return None
 
-    def _called(self, frame: Any) -> None:
-        arguments = dict(inspect.getargvalues(frame).locals)
-        if not all(name in arguments for name in self._adapter.coordinates):
-            return
+    def _called(self, arguments: Dict[str, Any]) -> Call:
         tensors = {name: one for name, one in arguments.items() if isinstance(one, self._torch.Tensor)}
         copies = {name: one.detach().clone() for name, one in tensors.items()}
         call = Call({**arguments, **copies}, tensors)
         for name, tensor in tensors.items():
             if tensor.requires_grad and self._torch.is_grad_enabled():
                 tensor.register_hook(functools.partial(_reached, call, name))
-        self._open.append((frame, call))
         self.seen.append(call)
+        return call
 
-    def _returned(self, value: Any) -> None:
-        _, call = self._open.pop()
-        if isinstance(value, self._torch.Tensor) and value.requires_grad:
+    def _end(self, call: Optional[Call], value: Any) -> None:
+        if call is not None and isinstance(value, self._torch.Tensor) and value.requires_grad:
             value.register_hook(functools.partial(_left, call))
 
 

@@ -180,10 +180,37 @@ def test_an_adapter_that_fails_is_no_outcome_of_the_test(ask):
     assert told["trouble"][0]["message"] == "comparison 1: KeyError: 'wrong'"
 
 
-def test_the_profiler_is_given_back(ask):
+@pytest.mark.parametrize("hold", [lambda f: [f], lambda f: {"op": f}, lambda f: lambda *args: f(*args)])
+def test_functions_are_seen_wherever_they_are_held_and_given_back(ask, hold):
+    function = OPERATORS["operator"]
+    held = hold(function)
+
+    def body():
+        leaf = X.clone().requires_grad_()
+        call = held[0] if isinstance(held, list) else held["op"] if isinstance(held, dict) else held
+        return torch.autograd.grad(call(leaf, 3.0), leaf, WEIGHT)[0], gradient("reference")
+
+    assert len(ask(body)["jump"]) == 2
+    assert OPERATORS["operator"] is function
+    assert not isinstance(held, list) or held[0] is function
+
+
+def test_a_function_that_comes_into_being_later_is_seen_by_the_profiler(ask):
     before = sys.getprofile()
-    ask(lambda: (gradient("operator"), gradient("reference")))
+
+    def body():
+        later: dict = {}
+        exec(OPERATOR.replace("def operator", "def renamed"), later)
+        leaf = X.clone().requires_grad_()
+        return torch.autograd.grad(later["renamed"](leaf, 3.0), leaf, WEIGHT)[0], gradient("reference")
+
+    assert len(ask(body, adapter=ADAPTER.replace('"operator"', '"renamed"'))["jump"]) == 2
     assert sys.getprofile() is before
+
+
+def test_wrong_arguments_are_the_functions_own_error(ask):
+    with pytest.raises(TypeError, match="missing 1 required positional argument"):
+        ask(lambda: OPERATORS["operator"]())
 
 
 @pytest.mark.parametrize(
