@@ -34,7 +34,7 @@ test: $(VENV)/.dev              ## the whole test suite, Docker parts included w
 	@$(BIN)/python -m pytest tests/unit tests/integration tests/suite $(ARGS)
 	@TRITON_INTERPRET=1 $(BIN)/python -m pytest tests/operator $(ARGS)
 
-test-fast: $(VENV)/.dev         ## the part of it that takes less than a minute
+test-fast: $(VENV)/.dev         ## the part of it that takes a minute or two
 	@$(BIN)/python -m pytest -n auto -m "not slow and not docker" tests/unit tests/suite $(ARGS)
 
 lint: $(VENV)/.dev              ## ruff and mypy --strict

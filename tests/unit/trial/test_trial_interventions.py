@@ -5,6 +5,7 @@ import textwrap
 import pytest
 
 pytest.importorskip("torch")
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
