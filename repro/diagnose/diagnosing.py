@@ -84,6 +84,7 @@ def diagnose(runner: Runner, question: Question, *, clock: Callable[[], float], 
         experiments=experiments.done,
         seconds=clock() - began,
         predicted_rate=evidence.predicted_rate,
+        jumps=evidence.jumps,
         tolerances=curve(evidence),
         minimized=smallest_case(runner.state, target.subject),
     )

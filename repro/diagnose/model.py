@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from repro.adapting import Jump
 from repro.diagnose.tolerances import Looser
 
 
@@ -49,6 +50,7 @@ class Diagnosis:
         seconds: that it took.
         minimized: the smallest case that fails, a line each, where it was looked for.
         predicted_rate: the failure rate that follows from first principles, or None.
+        jumps: where failing elements lie beside jumps of the derivative, by the operator's adapter.
         tolerances: how often it would fail with other tolerances, and which bugs it would still catch.
     """
 
@@ -64,6 +66,7 @@ class Diagnosis:
     seconds: float = 0.0
     minimized: Sequence[str] = ()
     predicted_rate: float | None = None
+    jumps: Sequence[Jump] = ()
     tolerances: Sequence[Looser] = ()
 
     @property

@@ -186,6 +186,29 @@ def _power(decade: int) -> str:
     )
 
 
+def jump_chart(offsets: Sequence[float]) -> str:
+    """Where the coordinates of failing elements lie around a jump of the derivative."""
+    finite = [offset for offset in offsets if math.isfinite(offset)]
+    if not finite:
+        return ""
+    reach = max(1.0, *map(abs, finite)) * 1.1
+    drawn = f'<line class="base" x1="0" x2="{WIDE}" y1="60" y2="60"/>'
+    drawn += f'<line class="limit" x1="{WIDE / 2}" x2="{WIDE / 2}" y1="0" y2="60"/>'
+    for offset in finite:
+        at = (offset / reach + 1.0) * WIDE / 2
+        drawn += f'<rect class="failing" x="{at - 3:.1f}" y="18" width="6" height="42"/>'
+    told = (
+        f"Coordinates of {ui.count(len(finite), 'failing element')} around the jump of the derivative that is"
+        " nearest (dashed), in units of the coordinate's last place."
+    )
+    marks = zip((0, 50, 100), (-reach, 0.0, reach), ("first", "", "last"), strict=True)
+    axis = "".join(
+        f'<span class="{kind}" style="left:{left}%">{number(value)} ulp</span>' for left, value, kind in marks
+    )
+    svg = _svg(drawn, escape(told), 60)
+    return _figure(f'<div class="tall">{svg}</div><div class="axis">{axis}</div>', told)
+
+
 def place_chart(dimensions: Sequence[Dimension]) -> str:
     """Where failing elements lie along each dimension of the tensor."""
     if not dimensions:

@@ -7,7 +7,7 @@ from html import escape
 
 from repro import ui
 from repro.report import words
-from repro.report.charts import error_chart, place_chart, rate_chart, search_chart
+from repro.report.charts import error_chart, jump_chart, place_chart, rate_chart, search_chart
 from repro.report.environments import environment_table
 from repro.report.inline import code, is_link, short
 from repro.report.inline import to_html as inline
@@ -157,6 +157,7 @@ def _why(report: Report) -> str:
         if not diagnosis.of("supported"):
             parts.append("<p>No suspected cause is supported by the evidence.</p>")
     parts += [f"<p>{inline(line)}</p>" for line in words.predicted(report)]
+    parts.append(jump_chart(diagnosis.offsets))
     if diagnosis.minimized:
         smallest = escape("\n".join(diagnosis.minimized))
         parts.append(f"<h3>Smallest case that still fails</h3><pre>{smallest}</pre>")

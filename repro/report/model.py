@@ -39,6 +39,8 @@ class Diagnosis:
         minimized: the smallest case that still fails, a line each.
         conclusion: what it comes to, a line each.
         predicted_rate: failure rate from first principles, or None.
+        offsets: how far the coordinates of failing elements lie behind the jump that is nearest, in ulp;
+            negative before it.
         advice: what to do about it, a line each.
         experiments: what was run, a line each.
         about: the cell and revision that it is about, in a sentence, or "".
@@ -49,6 +51,7 @@ class Diagnosis:
     minimized: Sequence[str] = ()
     conclusion: Sequence[str] = ()
     predicted_rate: float | None = None
+    offsets: Sequence[float] = ()
     advice: Sequence[str] = ()
     experiments: Sequence[str] = ()
     about: str = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -144,12 +145,17 @@ def read_diagnosis(state: Path, test: str, revision: str) -> Diagnosis:
             minimized=_lines(held.get("minimized")),
             conclusion=_lines(held.get("conclusion")),
             predicted_rate=_share(held.get("predicted_rate")),
+            offsets=[_offset(jump) for jump in held.get("jumps") or ()],
             advice=_lines(held.get("advice")),
             experiments=_lines(held.get("experiments")),
             about=_about(held, revision),
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         return Diagnosis(problem="diagnosis.json cannot be read: `repro diagnose` writes it anew")
+
+
+def _offset(jump: Mapping[str, Any]) -> float:
+    return math.copysign(float(jump["distance_ulp"]), float(jump["coordinate"]) - float(jump["place"]))
 
 
 def _about(held: Mapping[str, Any], revision: str) -> str:

@@ -35,6 +35,7 @@ DIAGNOSIS = Diagnosis(
     minimized=["B=1 N=1 H=1 P=1", "levels=((64, 64),)"],
     conclusion=["Both sides are right: the derivative has two values there."],
     predicted_rate=0.082,
+    offsets=[-0.5, 0.25, 1.0],
     advice=["Keep sampling points away from whole coordinates."],
     experiments=["replayed 4 inputs 10 times"],
     about="Weighed in `torch2.11.0-triton3.6.0-cu130-py312`.",

@@ -94,6 +94,7 @@ def test_a_diagnosis(home):
     cause = {"name": "a race", "verdict": "ruled out", "evidence": ["40 of 40"], "share": None}
     found = diagnosis(
         home, test=TEST, cell="c", revision="def", causes=[cause], conclusion=["so"],
+        jumps=[{"coordinate": 2.9, "place": 3.0, "distance_ulp": 0.5}],
         minimized={"B": 1, "levels": [[2, 2]]}, predicted_rate=0.08, advice=["do"], experiments=["ran"],
     )  # fmt: skip
     assert (found.causes[0].name, found.causes[0].verdict, list(found.causes[0].evidence)) == (
@@ -102,6 +103,7 @@ def test_a_diagnosis(home):
         ["40 of 40"],
     )
     assert (list(found.conclusion), list(found.minimized)) == (["so"], ["B: 1", "levels: [[2, 2]]"])
+    assert found.offsets == [-0.5]
     assert (found.predicted_rate, found.about) == (
         0.08,
         "Weighed in `c`, at another revision than the trials above: `def`.",
