@@ -200,6 +200,7 @@ counts = st.dictionaries(
 )
 
 
+@settings(deadline=None)
 @given(counts)
 def test_a_posterior_sums_to_one(data):
     belief = posterior(data, 20, DEFAULT_MODEL)
@@ -207,6 +208,7 @@ def test_a_posterior_sums_to_one(data):
     assert sum(slot.width for slot in belief.slots) == 19
 
 
+@settings(deadline=None)
 @given(counts)
 def test_time_reversed_data_give_the_reversed_posterior(data):
     ahead = posterior(data, 20, DEFAULT_MODEL)
@@ -215,6 +217,7 @@ def test_time_reversed_data_give_the_reversed_posterior(data):
     assert (ahead.throughout, ahead.absent) == pytest.approx((back.throughout, back.absent))
 
 
+@settings(deadline=None)
 @given(counts)
 def test_an_untested_candidate_tells_nothing(data):
     belief = posterior(data, 20, DEFAULT_MODEL)
