@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from test_kernels import draw
 
 import msda_triton
 
 PACKAGE = Path(msda_triton.__file__).parent
 FORWARD, BACKWARD, COORDINATES = "kernels/forward.py", "kernels/backward.py", "kernels/coordinates.py"
+SMALL = "kernels/coarse.py"
 
 AWAY = [
     (
@@ -61,6 +63,40 @@ AT = [
     ("side of the previous pixel", COORDINATES, "floor = tl.floor(x)", "floor = -tl.floor(-x) - 1"),
     ("corner without its outside", COORDINATES, "inside = (x >= -1)", "inside = (x > -1)"),
 ]
+COARSE = [
+    (
+        "row for column",
+        SMALL,
+        "y = top + tl.arange(0, SIDE * SIDE) //",
+        "y = top + tl.arange(0, SIDE * SIDE) %",
+    ),
+    ("weight lost in a product", SMALL, " * weight[None, None, :]", ""),
+    ("tile of another", SMALL, "left = tile % across * SIDE", "left = 0"),
+    ("queries twice", SMALL, "tl.minimum(part * PART + PART, N)", "N"),
+    (
+        "points outside",
+        SMALL,
+        "tl.where((has_left | has_right) & (has_top | has_bottom), weight, 0.0)",
+        "weight",
+    ),
+    ("level in both kernels", BACKWARD, "tiles_of(height, width, SIDE) > TILES", "height > 0"),
+    (
+        "level in neither",
+        BACKWARD,
+        "tiles_of(height, width, SIDE) > TILES",
+        "tiles_of(height, width, SIDE) > 9",
+    ),
+]
+ORDER = [
+    ("not rounded", "kernels/sums.py", "whole = (grad + 3 * grid) - 3 * grid", "whole = grad"),
+    (
+        "rest not rounded",
+        "kernels/sums.py",
+        "((grad - whole) + (3 * SMALLER) * grid) - (3 * SMALLER) * grid",
+        "grad - whole",
+    ),
+    ("grid too fine", "exact.py", "(1.01 / units)", "(1e-6 / units)"),
+]
 # Python 3.12 warns of forks beside threads; this one does not touch what the threads hold.
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 OPTIONS = [("border", False), ("zeros", False), ("border", True), ("zeros", True)]
@@ -86,26 +122,26 @@ def load(tmp_path, monkeypatch):
             del sys.modules[name]
 
 
-def passes(check):
+def passes(check, options=OPTIONS):
     """Whether `check` passes with both padding modes and alignments; a forked process that dies does not.
 
     Without its mask a kernel writes where it has no business, and must not do so in the process of the tests.
     """
     context = multiprocessing.get_context("fork")
     verdict = context.Value("b", False)
-    child = context.Process(target=_run, args=(check, verdict))
+    child = context.Process(target=_run, args=(check, options, verdict))
     child.start()
     child.join()
     assert child.exitcode <= 0, "the kernel does not run at all"
     return child.exitcode == 0 and bool(verdict.value)
 
 
-def _run(check, verdict):
+def _run(check, chosen, verdict):
     faulthandler.disable()  # a crash is one of the expected ends
     warnings.simplefilter("ignore")  # numpy is loud about what stray reads find
     torch.set_num_threads(1)  # the pool of threads stayed behind in the parent
     try:
-        for options in OPTIONS:
+        for options in chosen:
             torch.manual_seed(0)
             check(*options)
     except AssertionError:
@@ -128,7 +164,55 @@ def test_mutation_is_caught_at_jumps(load, suite, file, old, new):
     assert not passes(lambda *options: suite.check_at_jumps(operator, *options))
 
 
+def image_gradients(operator, orders, scale, **options):
+    """Of levels of two tiles and of one, with 131 queries, in each of the orders."""
+    img, points, weights = draw(1, 1, 3, 131, 1, [(7, 9), (9, 2)], torch.float32, 1)
+    grad_out = torch.randn(1, 131, 1, 3) * scale[:, None, None]
+    leaf = img.requires_grad_()
+    for order in orders:
+        where, share = points.float()[:, order], weights[:, order]
+        out = operator(leaf, [(7, 9), (9, 2)], where, share, "zeros", False, **options)
+        yield torch.autograd.grad(out, leaf, grad_out[:, order])[0]
+
+
+def check_coarse(operator):
+    """With the coarse levels' kernel as without."""
+    package = importlib.import_module(operator.__module__.partition(".")[0] + ".backward")
+    found = []
+    for tiles in (2, 0):
+        torch.manual_seed(0)
+        package.coarse_tiles = lambda *_, tiles=tiles: tiles  # in this process alone
+        found += image_gradients(operator, [torch.arange(131)], torch.logspace(-4, 4, 131))
+    torch.testing.assert_close(found[0], found[1], rtol=0, atol=1e-5 * float(found[1].abs().max()))
+
+
+def check_order(operator):
+    """Deterministic sums do not depend on their order."""
+    orders = [torch.arange(131), torch.randperm(131)]
+    beside_one = torch.full((131,), 1e-9)  # too small for the first grid, which the one query sets
+    beside_one[0] = 1
+    for scale in (torch.logspace(-4, 4, 131), beside_one):
+        one, another = image_gradients(operator, orders, scale, deterministic=True)
+        assert torch.equal(one, another)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("file", "old", "new"), [m[1:] for m in COARSE], ids=[m[0] for m in COARSE])
+def test_mutation_is_caught_on_coarse_levels(load, file, old, new):
+    operator = load(file, old, new)
+    assert not passes(lambda: check_coarse(operator), [()])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("file", "old", "new"), [m[1:] for m in ORDER], ids=[m[0] for m in ORDER])
+def test_mutation_is_caught_by_another_order(load, file, old, new):
+    operator = load(file, old, new)
+    assert not passes(lambda: check_order(operator), [()])
+
+
 def test_copy_without_mutation_passes(load, suite):
     operator = load(FORWARD, "total", "total")
+    assert passes(lambda: check_coarse(operator), [()])
+    assert passes(lambda: check_order(operator), [()])
     assert passes(lambda *options: suite.check_away_from_jumps(operator, torch.float32, *options))
     assert passes(lambda *options: suite.check_at_jumps(operator, *options))

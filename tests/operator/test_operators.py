@@ -69,6 +69,10 @@ def test_vmap(inputs):
     out = batched(img, torch.stack([points, points.flip(1)], 1), torch.stack([weights, 2 * weights]))
     torch.testing.assert_close(out[0], attention(*inputs))
     torch.testing.assert_close(out[1], attention(img, points.flip(1), 2 * weights))
+    found = torch.autograd.grad(out.sum(), inputs)
+    both = attention(*inputs) + attention(img, points.flip(1), 2 * weights)
+    for tensor, truth in zip(found, torch.autograd.grad(both.sum(), inputs), strict=True):
+        torch.testing.assert_close(tensor, truth)
     with pytest.raises(ValueError, match="vmap over img_shapes is not supported"):
         torch.vmap(lambda s: attention(*inputs, s))(torch.stack([SHAPES, SHAPES]))
 

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -35,10 +36,15 @@ def test_every_kernel_in_every_triton(version, tmp_path):
     install = ("install", "--torch", "2.13.0", "--cuda", "cpu", "--triton", version, "--python", python)
     run(sys.executable, "-m", "repro.engines.packages", *install)
     cache = {"TRITON_CACHE_DIR": str(tmp_path / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
-    told = run(python, HERE / "portable.py", TRITON_INTERPRET="1", **cache)
-    assert told.startswith(f"Triton {version}: every kernel agrees")
-    for arch, kind in ((80, "bf16"), (90, "fp32")):
-        report = json.loads(run(python, HERE / "offline.py", arch, kind, 32, TRITON_INTERPRET="0", **cache))
+    compiled = {}
+    with ThreadPoolExecutor(3) as pool:
+        told = pool.submit(run, python, HERE / "portable.py", TRITON_INTERPRET="1", **cache)
+        for arch, kind in ((80, "bf16"), (90, "fp32")):
+            command = (python, HERE / "offline.py", arch, kind, 32)
+            compiled[arch] = pool.submit(run, *command, TRITON_INTERPRET="0", **cache)
+    assert told.result().startswith(f"Triton {version}: every kernel agrees")
+    for arch, done in compiled.items():
+        report = json.loads(done.result())
         assert report["triton"] == version
         for kernel in ("backward", "exact"):
             (atomic,) = (name for name in report[kernel] if name.startswith(("atom", "red")))
