@@ -29,10 +29,12 @@ diagnose: $(VENV)/.kit          ## why does it fail: every suspected cause, weig
 report: $(VENV)/.kit            ## what one attaches to the issue
 	@$(BIN)/repro report $(ARGS)
 
-# Triton decides at its import whether it interprets kernels, so those tests have a process of their own.
+# Tests of containers run one at a time: they count what the engine holds. Triton decides at its import
+# whether it interprets kernels, so those tests have processes of their own.
 test: $(VENV)/.dev              ## the whole test suite, Docker parts included where an engine answers
-	@$(BIN)/python -m pytest tests/unit tests/integration tests/suite $(ARGS)
-	@TRITON_INTERPRET=1 $(BIN)/python -m pytest tests/operator $(ARGS)
+	@$(BIN)/python -m pytest -n auto -m "not docker" tests/unit tests/integration tests/suite $(ARGS)
+	@$(BIN)/python -m pytest -m docker tests/integration $(ARGS)
+	@TRITON_INTERPRET=1 $(BIN)/python -m pytest -n auto tests/operator $(ARGS)
 
 test-fast: $(VENV)/.dev         ## the part of it that takes a minute or two
 	@$(BIN)/python -m pytest -n auto -m "not slow and not docker" tests/unit tests/suite $(ARGS)

@@ -29,6 +29,15 @@ class Seen:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Belief:
+    """How likely the change is after candidate `low` and not after `high`."""
+
+    low: int
+    high: int
+    probability: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Answer:
     """The end of a search along one line; places are indexes of its candidates.
 
@@ -46,6 +55,7 @@ class Answer:
         builds: candidates that were prepared for it.
         seen: what was tried, in order of the line.
         findings: candidates that could not be tested.
+        belief: the posterior that the search ended with, where it is not negligible; empty without a search.
         oldest, newest: the outermost candidates that can be tested.
         reproduced: whether the end that has to fail did.
         final: whether more trials would add nothing: False where a budget or a limit ended it.
@@ -68,6 +78,7 @@ class Answer:
     findings: Sequence[Finding]
     oldest: int
     newest: int
+    belief: Sequence[Belief] = ()
     reproduced: bool = True
     final: bool = True
     notes: Sequence[str] = ()
@@ -109,6 +120,14 @@ class Answer:
             "oldest": self.name(self.oldest),
             "newest": self.name(self.newest),
             "tried": [self._seen_json(seen) for seen in self.seen],
+            "belief": [
+                {
+                    "low": self.name(each.low),
+                    "high": self.name(each.high),
+                    "probability": round(each.probability, 6),
+                }
+                for each in self.belief
+            ],
             "findings": [self._finding_json(finding) for finding in self.findings],
             "notes": list(self.notes),
         }

@@ -5,11 +5,14 @@ from __future__ import annotations
 from copy import deepcopy
 
 from repro import ui
+from repro.bisect.answer import Belief
 from repro.bisect.estimate import Plan, estimate
 from repro.bisect.methods import Method
 from repro.bisect.trail import Trail
 from repro.search import ChangePointSearch, Verdict
 
+NEGLIGIBLE = 1e-4
+"""Probability below which a place is left out of what is kept."""
 MOST_TRIALS = 50
 """Trials of one search at most, in multiples of those that reproduce the failure."""
 
@@ -26,6 +29,11 @@ def search_between(trail: Trail, method: Method) -> Verdict:
         else:
             search.observe(ask.index, failed=counts[0], passed=counts[1])
         _say_progress(trail, search)
+    trail.belief = [
+        Belief(low=first + slot.low, high=first + slot.high, probability=slot.mass)
+        for slot in search.belief.slots
+        if slot.mass >= NEGLIGIBLE
+    ]
     return search.verdict()
 
 

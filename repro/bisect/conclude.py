@@ -58,6 +58,7 @@ def _answer(
         builds=len(trail.tryout.prepared),
         seen=trail.evidence.seen(),
         findings=[findings[index] for index in sorted(findings)],
+        belief=list(trail.belief),
         oldest=trail.low,
         newest=trail.high,
         reproduced=reproduced,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from repro import ui
+from repro.bisect.answer import Belief
 from repro.bisect.evidence import Evidence
 from repro.bisect.journal import Journal
 from repro.bisect.kept import Inputs
@@ -41,6 +42,7 @@ class Trail:
         self.evidence = Evidence()
         self.inputs: list[Inputs] = []
         self.notes: list[str] = []
+        self.belief: list[Belief] = []
         self._clock, self._began, self._journal = clock, clock(), journal
 
     @property

@@ -74,6 +74,25 @@ def search_chart(search: Search) -> str:
     return _figure(_bars(bars, told), told)
 
 
+def belief_chart(search: Search) -> str:
+    """How likely the change is at each place, when the search ended."""
+    if not search.belief:
+        return ""
+    rows = "".join(
+        f'<li class="marked"><span class="name">{escape(place)}</span>'
+        + _svg(
+            f'<line class="track" x1="0" x2="{WIDE}" y1="9" y2="9"/>'
+            f'<rect class="failing" x="0" y="3" width="{max(probability * WIDE, 1):.1f}" height="12"/>',
+            escape(f"{place}: {ui.percent(probability)}"),
+            18,
+        )
+        + f'<span class="value">{ui.percent(probability)}</span></li>'
+        for place, probability in search.belief
+    )
+    told = f"Where the change along {search.axis} is: the posterior probability of each place."
+    return _figure(f'<ol class="bars" aria-label="{escape(told)}">{rows}</ol>', told)
+
+
 def _bars(bars: Sequence[Bar], told: str) -> str:
     top = _ceiling(max((bar.rate.high for bar in bars if bar.rate.trials), default=1.0))
     rows = "".join(_bar(bar, top) for bar in bars)

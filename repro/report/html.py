@@ -7,7 +7,7 @@ from html import escape
 
 from repro import ui
 from repro.report import words
-from repro.report.charts import error_chart, jump_chart, place_chart, rate_chart, search_chart
+from repro.report.charts import belief_chart, error_chart, jump_chart, place_chart, rate_chart, search_chart
 from repro.report.environments import environment_table
 from repro.report.inline import code, is_link, short
 from repro.report.inline import to_html as inline
@@ -114,7 +114,7 @@ def _search(search: Search) -> str:
             if is_link(search.link)
             else f"<p>{shown}</p>"
         )
-    chart = search_chart(search) if search.tried else ""
+    chart = belief_chart(search) + (search_chart(search) if search.tried else "")
     untestable = _items([f"cannot be tested: {each}" for each in search.untestable[:ROWS]])
     head = f"<h3>Along {escape(search.axis)}</h3><p>{inline(search.sentence)}</p>"
     return f"{head}{link}{chart}{_items(search.details)}{untestable}"

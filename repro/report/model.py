@@ -265,6 +265,7 @@ class Search:
         tried: in order of the line.
         untestable: candidates that cannot be tested, with the reason.
         details: further sentences.
+        belief: where the change may be, and how likely it is there; the likeliest first.
     """
 
     axis: str
@@ -274,6 +275,7 @@ class Search:
     tried: Sequence[Tried] = ()
     untestable: Sequence[str] = ()
     details: Sequence[str] = ()
+    belief: Sequence[tuple[str, float]] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

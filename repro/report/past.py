@@ -17,6 +17,8 @@ _VERDICTS: Mapping[str, Verdict] = {
     "ruled out": "ruled out",
     "untested": "untested",
 }
+PLACES = 8
+"""Places of a change that are shown, at most."""
 _CHANGES = {
     "appears": "first fails at",
     "rises": "fails more often from",
@@ -76,7 +78,16 @@ def _search(answer: Mapping[str, Any]) -> Search:
             for row in answer.get("findings", ())
         ],
         details=_details(answer),
+        belief=_belief(answer, labels),
     )
+
+
+def _belief(answer: Mapping[str, Any], labels: Mapping[str, str]) -> list[tuple[str, float]]:
+    """Where the change may be: at a candidate, or between two."""
+    rows = sorted(answer.get("belief") or (), key=lambda row: -float(row["probability"]))
+    places = [[labels.get(str(row[end]), str(row[end])) for end in ("low", "high")] for row in rows]
+    said = [f"after {low}, not after {high}" for low, high in places]
+    return [(place, float(row["probability"])) for place, row in zip(said, rows, strict=True)][:PLACES]
 
 
 def _tried(row: Mapping[str, Any], first_bad: object) -> Tried:

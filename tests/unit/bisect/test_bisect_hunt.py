@@ -32,6 +32,7 @@ def test_failing_inputs_lead_to_the_first_candidate_at_which_they_fail(plant):
     assert told["confidence"] == 0.95
     assert told["rate_before"]["failed"] == 0
     assert told["rate_after"]["failed"] > 0
+    assert max(told["belief"], key=lambda each: each["probability"])["high"] == "3.11.0"
     assert set(told["rate_after"]) == {"failed", "trials", "rate", "low", "high"}
     modes = [request["mode"] for request in search.engine.requests]
     assert modes.count("replay") <= 10  # one run a candidate, and one more at each side of the boundary

@@ -17,6 +17,7 @@ SEARCH = Search(
     ],
     untestable=["3.5.0: BUILD_FAILED, no wheel"],
     details=["Searched by failure rates: 4 candidates, 3.4.0 to 3.6.0; 64 trials, 3 builds."],
+    belief=[("after 3.5.1, not after 3.6.0", 0.97), ("after 3.4.0, not after 3.5.1", 0.03)],
 )
 DIAGNOSIS = Diagnosis(
     causes=[

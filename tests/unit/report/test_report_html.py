@@ -81,9 +81,9 @@ def test_every_section_and_chart(everything):
         "8.2 %",
     ):
         assert text in page.text
-    # A bar a cell and a GPU model, one a candidate, the errors, three dimensions, and the jump.
-    assert page.tags.count("svg") == 4 + 2 + 1 + 3 + 1
-    assert page.tags.count("title") == 1 + 11
+    # A bar a cell and a GPU model, two places, one a candidate, the errors, three dimensions, and the jump.
+    assert page.tags.count("svg") == 4 + 2 + 2 + 1 + 3 + 1
+    assert page.tags.count("title") == 1 + 13
 
 
 def test_hostile_texts_stay_texts(home, told):

@@ -24,6 +24,10 @@ ANSWER = {
     "findings": [
         {"candidate": "3.5.0", "label": "triton 3.5.0", "outcome": "BUILD_FAILED", "message": "no\nwheel"}
     ],
+    "belief": [
+        {"low": "3.4.0", "high": "3.5.1", "probability": 0.03},
+        {"low": "3.5.1", "high": "3.6.0", "probability": 0.97},
+    ],
     "notes": ["the host engine searches commits only"],
     "split": {"said": "Triton alone makes the difference", "parts": ["triton"]},
     "link": "https://example.org/compare/a...b",
@@ -56,6 +60,10 @@ def test_an_answer(home):
     assert search.details[1:] == [
         "Triton alone makes the difference",
         "the host engine searches commits only",
+    ]
+    assert search.belief == [
+        ("after triton 3.5.1, not after triton 3.6.0", 0.97),
+        ("after 3.4.0, not after triton 3.5.1", 0.03),
     ]
     assert search.link == ANSWER["link"]
     assert search.decided
