@@ -83,7 +83,7 @@ class Experiments:
         if not self._time_for("repeat", f"{len(failing)} failing seeds again"):
             return
         same = {seed: self.range.fire([seed] * REPEATS) for seed in failing[:2]}
-        fresh = self.range.fire([*failing[:3], *self.evidence.passing[:1]], fresh=True)
+        fresh = self.range.fire([*failing[:2], *self.evidence.passing[:1]], fresh=True)
         self._with(same=same, fresh=fresh)
         self._told("repeat", [shot for shots in same.values() for shot in shots] + list(fresh))
 
