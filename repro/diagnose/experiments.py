@@ -89,7 +89,8 @@ class Experiments:
 
     def _watch(self) -> None:
         """What failing and passing trials draw."""
-        seeds = [*self.evidence.failing, *self.evidence.passing][:WATCHED]
+        failing = [trial.seed for trial in self.evidence.recorded[:VARIED]]
+        seeds = [*failing, *self.evidence.passing][:WATCHED]
         if self._time_for("draws", f"{len(seeds)} trials, watched as they draw"):
             self._with(watched=self.range.fire(seeds, watch=True))
             self._told("draws", self.evidence.watched)
@@ -152,8 +153,8 @@ class Experiments:
 
     def _vary(self) -> None:
         """The same seeds with one environment variable changed at a time."""
-        failing = [trial.seed for trial in self.evidence.recorded[:VARIED]]
-        if not self._time_for("factors", f"{len(failing)} failing seeds with each environment variable"):
+        seeds = self._varied_seeds()
+        if not self._time_for("factors", f"{len(seeds)} seeds with each environment variable"):
             return
         at = self.range
         varying = Varying(
@@ -162,7 +163,7 @@ class Experiments:
             prepared=at.prepared,
             gpu=at.gpu,
             host=Host(gpus=int(at.gpu is not None), engine=at.runner.engine.name),
-            seeds=[*failing, *self.evidence.passing[:VARIED]],
+            seeds=seeds,
             clock=self.clock,
             until=self.deadline,
             say=self.say,
@@ -171,6 +172,18 @@ class Experiments:
         self._with(factors=effects)
         tried = [effect.factor.name for effect in effects if effect.verdict is not Verdict.UNTRIED]
         self.done.append(f"environment variables: {', '.join(tried) or 'none could matter here'}")
+
+    def _varied_seeds(self) -> list[int]:
+        """Failing and passing seeds; where a seed does not decide, all of them up to some number.
+
+        Seeds that were chosen because they failed would fail less often the next time, whatever is varied.
+        """
+        evidence = self.evidence
+        failing = [trial.seed for trial in evidence.recorded]
+        if not evidence.varying and evidence.fails_again == 1.0:
+            return [*failing[:VARIED], *evidence.passing[:VARIED]]
+        last = max(evidence.passing, default=0)
+        return sorted(seed for seed in {*failing, *evidence.passing} if seed <= last)
 
     def _factors(self) -> list[Factor]:
         """The kit's own, and those that matrix.yaml names, which the subject may read."""

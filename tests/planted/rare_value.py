@@ -6,12 +6,16 @@ CAUSE = "a rare draw"
 DECOYS = False
 
 
-def blocks(size, block):
-    return size // block + 1
+def smallest(numbers):
+    least = float("inf")
+    for number in numbers:
+        least = min(least, number)
+    return least
 
 
 def test_it():
     names = [random.choice("abc") for _ in range(4)] if DECOYS else []
-    size, block = random.randint(1, 60), random.choice([8, 16])
+    count = random.randint(0, 9)
+    numbers = [random.random() for _ in range(count)]
     random.shuffle(names)
-    assert blocks(size, block) * block - size < block, (size, block)
+    assert smallest(numbers) == min(numbers, default=None), count

@@ -81,6 +81,9 @@ def _ranges(ours: Sequence[object], theirs: Sequence[object]) -> Iterator[tuple[
     if len(set(map(str, ours))) == 1:
         yield f"is {ours[0]}", sum(str(value) == str(ours[0]) for value in theirs)
         return
+    different = set(map(str, ours))
+    if 2 * len(different) <= len(ours):
+        yield f"is one of {', '.join(sorted(different))}", sum(str(value) in different for value in theirs)
     numbers = [value for value in ours if isinstance(value, (int, float))]
     if len(numbers) == len(ours):
         low, high = min(numbers), max(numbers)

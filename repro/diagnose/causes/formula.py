@@ -12,7 +12,13 @@ def weigh(evidence: Evidence) -> Cause:
     """Look for a disagreement that stays in float64, and for gradients that are not their function's."""
     if not evidence.compares:
         return untested(NAME, "the failing trials compare no numbers that could be recomputed")
-    finite = [each for each in evidence.elements if each.finite]
+    for name, what in (
+        ("zero-fill", "where new memory is filled with 0"),
+        ("first-config", "without autotuning"),
+    ):
+        if evidence.cures(name):
+            return ruled_out(NAME, f"the failure is gone {what}")
+    finite = [each for each in evidence.elements if each.finite and each.seed not in evidence.varying]
     gradient = [each for each in finite if each.wrong_gradient]
     function = [each for each in finite if each.wrong_function and not each.wrong_gradient]
     explained = len(gradient) + len(function)

@@ -208,6 +208,33 @@ def test_a_draw_that_others_have_too_tells_nothing():
     assert rare_draw.weigh(evidence(watched=watched)).verdict is Verdict.RULED_OUT
 
 
+def test_a_few_values_that_failing_trials_share():
+    watched = [shot(seed, drawn=[draw(16 * (1 + seed % 2))]) for seed in range(8)]
+    watched += [shot(seed, failed=False, drawn=[draw(20 + seed % 5)]) for seed in PASSING]
+    made = evidence(watched=watched, recorded=[], probes={})
+    assert "is one of 16, 32" in rare_draw.weigh(made).evidence[0]
+
+
+def test_a_race_is_no_formula():
+    apart = [element(actual_float64=1.0, expected_float64=3.0)]
+    made = evidence(
+        **varying(), probes=look(apart), switched={**USUAL, **switched("float64", failed=True, error=2.0)}
+    )
+    assert [cause.name for cause in weigh_all(made) if cause.verdict is Verdict.SUPPORTED] == [race.NAME]
+
+
+def test_unwritten_memory_is_no_formula():
+    made = evidence(
+        switched={
+            **USUAL,
+            **switched("poison", failed=True, nan=1),
+            **switched("zero-fill", failed=False, error=0.0),
+            **switched("float64", failed=True),
+        }
+    )
+    assert [cause.name for cause in weigh_all(made) if cause.verdict is Verdict.SUPPORTED] == [memory.NAME]
+
+
 def test_a_cure_by_chance_is_none():
     made = evidence(
         baseline=[shot(3, failed=i < 2) for i in range(20)],
