@@ -332,6 +332,8 @@ def report(_: argparse.Namespace) -> None:
 
 def _tables(done: dict[str, list[dict[str, object]]]) -> Iterator[str]:
     for old, new in STEPS:
+        if not any(row.startswith(f"{old:g}->{new:g} |") for row in done):
+            continue
         yield f"\nFailure rate {old:g} before the culprit, {new:g} from it on, {LENGTH} commits:\n"
         yield (
             "| method | right | 95 % interval | wrong | no name | trials: mean (median) | processes |"
