@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from repro.diagnose.causes import (
     autotuning,
@@ -21,14 +21,17 @@ from repro.diagnose.causes import (
 from repro.diagnose.evidence import Evidence
 from repro.diagnose.model import Cause, Verdict
 
-CAUSES: Sequence[tuple[str, Callable[[Evidence], Cause]]] = [
-    (module.NAME, module.weigh)
-    for module in (
-        *(domain, jump, memory, autotuning, race, compiler, formula),
-        *(gradients, summation, instability, tolerance, draw),
-    )
-]
+_MODULES = (
+    *(domain, jump, memory, autotuning, race, compiler, formula),
+    *(gradients, summation, instability, tolerance, draw),
+)
 """The most specific first: of two that explain the same share, the earlier one says more."""
+
+CAUSES: Sequence[tuple[str, Callable[[Evidence], Cause]]] = [
+    (module.NAME, module.weigh) for module in _MODULES
+]
+ADVICE: Mapping[str, str] = {module.NAME: module.ADVICE for module in _MODULES}
+"""By cause, what to do about it."""
 
 _ORDER = [name for name, _ in CAUSES]
 _VERDICTS = [Verdict.SUPPORTED, Verdict.UNTESTED, Verdict.RULED_OUT]

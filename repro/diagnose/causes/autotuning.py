@@ -6,6 +6,7 @@ from repro.diagnose.evidence import Evidence
 from repro.diagnose.model import Cause, ruled_out, supported, untested
 
 NAME = "autotuning"
+ADVICE = "tell the autotuner what it must restore or zero: restore_value, reset_to_zero"
 
 
 def weigh(evidence: Evidence) -> Cause:

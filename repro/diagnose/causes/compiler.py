@@ -9,6 +9,7 @@ from repro.factors.known import NAMED, Needs
 from repro.stats import benjamini_hochberg
 
 NAME = "compiler, its switches or FMA contraction"
+ADVICE = "repro bisect names the version; repro kernels shows what changed in the code"
 FDR = 0.05
 
 

@@ -7,6 +7,7 @@ from repro.diagnose.model import Cause, ruled_out, supported, untested
 from repro.inspect import Probe, Step
 
 NAME = "argument outside a function's domain"
+ADVICE = "clamp the argument before the step that is named, or treat the ends of its domain apart"
 LARGE = 1e18
 """Beyond it a float32 overflows within one product, which is another cause."""
 

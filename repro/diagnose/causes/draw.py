@@ -11,6 +11,7 @@ from repro.diagnose.shots import Shot
 from repro.stats import fisher
 
 NAME = "a rare draw"
+ADVICE = "handle the value that is named, or say in the test that it is out of bounds"
 CHANCE = 1e-3
 FEATURES = ("value", "text", "min", "max", "size")
 

@@ -6,6 +6,7 @@ from repro.diagnose.evidence import Evidence
 from repro.diagnose.model import Cause, ruled_out, supported, untested
 
 NAME = "wrong formula or border rule"
+ADVICE = "mend the side that the finite differences speak against; repro inspect names the step"
 
 
 def weigh(evidence: Evidence) -> Cause:

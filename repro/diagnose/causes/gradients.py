@@ -11,6 +11,7 @@ from repro.diagnose.model import Cause, ruled_out, supported, untested
 from repro.inspect import Probe
 
 NAME = "exploding or vanishing gradients"
+ADVICE = "rescale between the steps, or compare in a wider type"
 TINY = 1.2e-38
 """The smallest normal float32."""
 

@@ -9,6 +9,7 @@ from repro.diagnose.evidence import Evidence
 from repro.diagnose.model import Cause, ruled_out, supported, untested
 
 NAME = "numerical instability"
+ADVICE = "use a form that does not cancel, or sum in a wider type, on the side that is named"
 MANY, WORSE = 256.0, 16.0
 """Units in the last place that count as many, and times that the other side must be better."""
 CANCELS = 1024.0

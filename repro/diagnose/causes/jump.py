@@ -10,6 +10,10 @@ from repro.diagnose.evidence import Evidence
 from repro.diagnose.model import Cause, ruled_out, supported, untested
 
 NAME = "jump of the derivative"
+ADVICE = (
+    "neither side is wrong: keep the test's random inputs away from the jumps, or compare there"
+    " with either one-sided derivative, or compute the coordinates on both sides by the same operations"
+)
 
 
 def weigh(evidence: Evidence) -> Cause:

@@ -6,6 +6,7 @@ from repro.diagnose.evidence import Evidence
 from repro.diagnose.model import Cause, ruled_out, supported, untested
 
 NAME = "uninitialised memory"
+ADVICE = "write every element before it is read: `other=` of masked loads, zeros in place of empty"
 
 
 def weigh(evidence: Evidence) -> Cause:

@@ -6,6 +6,7 @@ from repro.diagnose.evidence import Evidence
 from repro.diagnose.model import Cause, ruled_out, supported, untested
 
 NAME = "race"
+ADVICE = "look for writes that overlap: a missing atomic or barrier, two programs with one output"
 
 
 def weigh(evidence: Evidence) -> Cause:

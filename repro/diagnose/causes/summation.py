@@ -6,6 +6,7 @@ from repro.diagnose.evidence import Evidence
 from repro.diagnose.model import Cause, ruled_out, supported, untested
 
 NAME = "nondeterministic summation"
+ADVICE = "fix the order of the sum, or allow what the order may change"
 
 
 def weigh(evidence: Evidence) -> Cause:

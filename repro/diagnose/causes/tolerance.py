@@ -12,6 +12,7 @@ from repro.diagnose.model import Cause, ruled_out, supported, untested
 from repro.diagnose.tolerances import looser
 
 NAME = "tolerance too tight"
+ADVICE = "derive the tolerance from the number of terms and their magnitude"
 BEYOND = 10.0
 """Times the tolerance up to which an error counts as just beyond it."""
 GAP = 30.0
