@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import random
 import sys
 from typing import Any, Dict, List, Optional
+
+from .dispatching import dispatching, name_of
 
 RANDOM = frozenset(
     (
@@ -69,23 +70,12 @@ class Draws:
 
     def mode(self) -> Any:
         """A context in which torch's random functions are recorded or replaced."""
-        base: Any = importlib.import_module("torch.utils._python_dispatch").TorchDispatchMode
-        draws = self
 
-        class Recording(base):  # type: ignore[misc]
-            @classmethod
-            def _should_skip_dynamo(cls) -> bool:
-                """Skipping it imports it, which takes seconds: needless where nobody compiles."""
-                return "torch._dynamo" in sys.modules
+        def recorded(func: Any, args: Any, kwargs: Dict[str, Any]) -> Any:
+            result, name = func(*args, **kwargs), name_of(func)
+            return self.drawn(name, result, args) if name in RANDOM else result
 
-            def __torch_dispatch__(
-                self, func: Any, types: Any, args: Any = (), kwargs: Optional[Dict[str, Any]] = None
-            ) -> Any:
-                result = func(*args, **(kwargs or {}))
-                name = getattr(getattr(func, "overloadpacket", None), "__name__", "")
-                return draws.drawn(name, result, args) if name in RANDOM else result
-
-        return Recording()
+        return dispatching(recorded)
 
     def drawn(self, name: str, result: Any, args: Any) -> Any:
         """Note a draw, or put the kept one in its place; the generator went on in either case."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib
 import itertools
 import sys
 from typing import Any, Callable, ContextManager, Dict, Iterator, Mapping, Sequence, Set, Tuple
 
+from .dispatching import dispatching, name_of
 from .widening import widened
 
 Touched = Dict[str, int]
@@ -24,18 +24,15 @@ _EMPTY = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_stride
 def _filled(value: float, touched: Callable[[], None]) -> ContextManager[Any]:
     """New memory that nobody wrote to holds a value: NaN shows who reads it, and 0 hides it."""
     torch = sys.modules["torch"]
-    base: Any = importlib.import_module("torch.utils._python_dispatch").TorchDispatchMode
 
-    class Filling(base):  # type: ignore[misc]
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            result = func(*args, **(kwargs or {}))
-            if getattr(getattr(func, "overloadpacket", None), "__name__", "") in _EMPTY:
-                touched()
-                _fill(torch, result, value)
-            return result
+    def filled(func: Any, args: Any, kwargs: Dict[str, Any]) -> Any:
+        result = func(*args, **kwargs)
+        if name_of(func) in _EMPTY:
+            touched()
+            _fill(torch, result, value)
+        return result
 
-    mode: ContextManager[Any] = Filling()
-    return mode
+    return dispatching(filled)
 
 
 def _fill(torch: Any, tensor: Any, value: float) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import sys
 from typing import Any, Callable, ContextManager, Dict, Iterator, List, Optional, Tuple
 
 from . import probe_hooks
+from .dispatching import dispatching, name_of
 from .probe_calls import Call, Enough, Leaves, Nudge
 from .probe_file import ProbeFile
 from .probe_numbers import cancelled, describe, largest, rounding
@@ -75,24 +75,10 @@ class Session:
     # Operations ------------------------------------------------------------------------------------------
 
     def _mode(self) -> ContextManager[Any]:
-        base: Any = importlib.import_module("torch.utils._python_dispatch").TorchDispatchMode
-        session = self
+        def seen(func: Any, args: Any, kwargs: Dict[str, Any]) -> Any:
+            return func(*args, **kwargs) if self.asleep else self._operation(func, args, kwargs)
 
-        class Watching(base):  # type: ignore[misc]
-            @classmethod
-            def _should_skip_dynamo(cls) -> bool:
-                """Where a test compiles nothing, the compiler need not be loaded for this mode's sake."""
-                return "torch._dynamo" in sys.modules
-
-            def __torch_dispatch__(
-                self, func: Any, types: Any, args: Any = (), kwargs: Optional[Dict[str, Any]] = None
-            ) -> Any:
-                if session.asleep:
-                    return func(*args, **(kwargs or {}))
-                return session._operation(func, args, kwargs or {})
-
-        mode: ContextManager[Any] = Watching()
-        return mode
+        return dispatching(seen)
 
     def _operation(self, func: Any, args: Any, kwargs: Any) -> Any:
         tensors = self.tensors((args, kwargs))
@@ -136,7 +122,7 @@ class Session:
     def _before(self, func: Any, tensors: List[Any], changed: List[Any]) -> Dict[str, Any]:
         before = self.before(tensors)
         numbers = [tensor for tensor in tensors if self.shadows.fits(tensor)]
-        if before and _name(func) in _SUMS and len(numbers) > 1:
+        if before and name_of(func) in _SUMS and len(numbers) > 1:
             before["inputs"] = [one.detach().clone() if changed else one for one in numbers]
         return before
 
@@ -148,7 +134,7 @@ class Session:
         new = [tensor for tensor in outputs if self._storage(tensor) not in inputs]
         opaque = self._wide.repeat(func, args, kwargs, result, new)
         self._follow(func, args, result)
-        if self._file is None or _name(func) in _UNWRITTEN:
+        if self._file is None or name_of(func) in _UNWRITTEN:
             return
         steps = [tensor for tensor in outputs if any(tensor is one for one in new)]
         steps += [tensor for tensor in changed if not any(tensor is one for one in steps)]
@@ -158,9 +144,9 @@ class Session:
 
     def _follow(self, func: Any, args: Any, result: Any) -> None:
         """A copy of a gradient is that gradient, too."""
-        if _name(func) not in _COPIES:
+        if name_of(func) not in _COPIES:
             return
-        source = args[1] if _name(func) == "copy_" else args[0]
+        source = args[1] if name_of(func) == "copy_" else args[0]
         if not (self.shadows.fits(source) and self.shadows.fits(result)):
             return
         mine, theirs = self.shadows.known(source), self.shadows.known(result)
@@ -245,7 +231,3 @@ class Session:
     @staticmethod
     def _storage(tensor: Any) -> int:
         return int(tensor.untyped_storage()._cdata)
-
-
-def _name(func: Any) -> str:
-    return str(getattr(getattr(func, "overloadpacket", None), "__name__", ""))

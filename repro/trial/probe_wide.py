@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any, Iterator, List, Tuple
 
+from .dispatching import name_of
 from .probe_shadows import Shadows
 
 _KNOWN = ("aten", "prims")
@@ -100,7 +101,7 @@ class Wide:
             return f"{func} cannot be done in float64: {type(error).__name__}"[:200], None
 
     def _widened(self, func: Any, tree: Any) -> Any:
-        torch, narrow = self._torch, _name(func) == "copy_"
+        torch, narrow = self._torch, name_of(func) == "copy_"
         target = tree[0].dtype if narrow and isinstance(tree, tuple) else None
 
         def widen(one: Any) -> Any:
@@ -115,7 +116,7 @@ class Wide:
 
     def _narrowed(self, func: Any, args: Any, tensor: Any, wide: Any) -> Any:
         """A cast to a narrower type is part of the computation: it rounds in float64, too."""
-        if wide is None or _name(func) != "_to_copy" or not self._narrower(tensor.dtype, args[0].dtype):
+        if wide is None or name_of(func) != "_to_copy" or not self._narrower(tensor.dtype, args[0].dtype):
             return wide
         return wide.to(tensor.dtype).to(wide.dtype)
 
@@ -130,7 +131,3 @@ class Wide:
 
     def _is_number(self, value: Any) -> bool:
         return isinstance(value, self._torch.Tensor) and self._shadows.fits(value)
-
-
-def _name(func: Any) -> str:
-    return str(getattr(getattr(func, "overloadpacket", None), "__name__", ""))

@@ -48,7 +48,7 @@ class Trials:
         self._keeper = Keeper(request.records / "inputs", 0 if request.replay else request.keep_inputs)
         self._replays: Dict[int, Replay] = {}
         self._interventions = Interventions(request.interventions)
-        self._watch = Watch(wanted=request.watch)
+        self._watch = Watch()
         self._counts: Counter[str] = Counter()
 
     def run(self, protocol: Protocol) -> None:

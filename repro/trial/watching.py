@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib
 import os
 import random
 import sys
 from typing import Any, Callable, Dict, Iterator, List
 
+from .dispatching import dispatching, name_of
 from .draws import RANDOM
 
 _MOST = 500
@@ -40,18 +40,10 @@ Drawn = List[Dict[str, Any]]
 
 
 class Watch:
-    """The draws of one trial, in order; at most `_MOST`.
+    """The draws of one trial, in order; at most `_MOST`."""
 
-    Args:
-        wanted: whether any trial will be watched.
-    """
-
-    def __init__(self, *, wanted: bool) -> None:
+    def __init__(self) -> None:
         self.drawn: Drawn = []
-        torch: Any = sys.modules.get("torch")
-        if wanted and torch is not None:
-            with self.around():  # what this loads takes seconds, and trials have to show signs of life
-                torch.empty(1)
 
     @contextlib.contextmanager
     def around(self) -> Iterator[None]:
@@ -87,18 +79,13 @@ class Watch:
         return noting
 
     def _torch(self) -> Any:
-        base: Any = importlib.import_module("torch.utils._python_dispatch").TorchDispatchMode
-        watch = self
+        def watched(func: Any, args: Any, kwargs: Dict[str, Any]) -> Any:
+            result, name = func(*args, **kwargs), name_of(func)
+            if name in RANDOM:
+                self._note(f"torch.{name}", result)
+            return result
 
-        class Watching(base):  # type: ignore[misc]
-            def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-                result = func(*args, **(kwargs or {}))
-                name = getattr(getattr(func, "overloadpacket", None), "__name__", "")
-                if name in RANDOM:
-                    watch._note(f"torch.{name}", result)
-                return result
-
-        return Watching()
+        return dispatching(watched)
 
     def _note(self, name: str, value: Any) -> None:
         if len(self.drawn) < _MOST:
