@@ -266,13 +266,8 @@ class MatrixRun:
     # The ledger ------------------------------------------------------------------------------------------
 
     def _series(self, cell: Cell) -> Series:
-        return Series(
-            cell=cell.id,
-            revision=self.subject.revision,
-            test=self.subject.test,
-            mode=self.goal.mode,
-            gpu=self.runner.gpu_model if cell.on_gpu and self.gpus else "",
-        )
+        subject, gpu = self.subject, next(iter(self.gpus), None)
+        return self.runner.series(cell, subject.revision, subject.test, gpu=gpu, mode=self.goal.mode)
 
     def _tally(self, cell: Cell) -> Tally:
         """Outcomes of the seeds that this run is about."""

@@ -23,7 +23,7 @@ from repro.engines.base import Engine, Exit, Job, Limits, Prepared, Running, Say
 from repro.engines.process import cancel_running
 from repro.errors import BuildError
 from repro.settling import Settled, settle
-from repro.store import Ledger
+from repro.store import Ledger, Series
 from repro.subject import Subject
 from repro.trial.reader import read_events
 from repro.trial.records import SCHEMA, Event, Mode
@@ -181,6 +181,19 @@ class Runner:
                 self.say(f"{target.cell.id}: {block.infra}; trying again")
                 self._rest()
         return Ran(ended=ended, busy=busy, folders=(*folders,))
+
+    def series(
+        self, cell: Cell, revision: str, test: str, *, gpu: int | None, mode: Mode = Mode.SEEDS
+    ) -> Series:
+        """Under which the ledger keeps trials that this runner runs.
+
+        Args:
+            revision: of the subject.
+            test: pytest's name of the target test.
+            gpu: index of the GPU that they use, or None; any, where several are used.
+        """
+        model = self.gpu_model if cell.on_gpu and gpu is not None else ""
+        return Series(cell=cell.id, revision=revision, test=test, mode=mode, gpu=model)
 
     def list_tests(self, target: Target, prepared: Prepared, pattern: str) -> list[str]:
         """The ids inside the test file that a name or a glob means, in a process of their own.

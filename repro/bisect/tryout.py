@@ -255,14 +255,7 @@ class Tryout:
 
     def _series(self, index: int, revision: str, test: str, mode: Mode) -> Series:
         cell = self.line.candidates[index].cell
-        on_gpu = cell.on_gpu and self._gpu is not None
-        return Series(
-            cell=cell.id,
-            revision=revision,
-            test=test,
-            mode=mode,
-            gpu=self.runner.gpu_model if on_gpu else "",
-        )
+        return self.runner.series(cell, revision, test, gpu=self._gpu, mode=mode)
 
 
 def own_seeds(name: str) -> int:

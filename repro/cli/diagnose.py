@@ -68,7 +68,6 @@ def _question(
     return Question(
         target=Target(cell=cell, subject=tested),
         gpu=gpus[0] if gpus else None,
-        gpu_model=runner.gpu_model if gpus else "",
         trials=trials or settings.count,
         block=settings.block,
         budget=budget,

@@ -31,7 +31,6 @@ class Question:
     Args:
         target: cell and code under test.
         gpu: index of the GPU to use, or None.
-        gpu_model: its model, as records name it; "" without one.
         trials: of the ledger, at most, before the failure counts as not reproduced.
         block: trials of one process.
         budget: seconds, over which no further experiment begins.
@@ -41,7 +40,6 @@ class Question:
 
     target: Target
     gpu: int | None
-    gpu_model: str
     trials: int
     block: int
     budget: float
@@ -59,8 +57,9 @@ def diagnose(runner: Runner, question: Question, *, clock: Callable[[], float], 
     began, target = clock(), question.target
     prepared = runner.prepare(target)
     fire = Range(runner=runner, target=target, prepared=prepared, gpu=question.gpu)
-    _reproduce(fire, question, say)
-    evidence = _from_ledger(runner.ledger, question)
+    series = runner.series(target.cell, target.subject.revision, target.subject.test, gpu=question.gpu)
+    _reproduce(fire, question, series, say)
+    evidence = _from_ledger(runner.ledger, series)
     experiments = Experiments(
         range=fire,
         evidence=evidence,
@@ -90,30 +89,32 @@ def diagnose(runner: Runner, question: Question, *, clock: Callable[[], float], 
     )
 
 
-def _reproduce(fire: Range, question: Question, say: Say) -> None:
+def _reproduce(fire: Range, question: Question, series: Series, say: Say) -> None:
     """Run trials until enough of them failed, beside those that the ledger holds."""
+    ledger = fire.runner.ledger
     while True:
-        tally = _tally(fire.runner.ledger, question)
-        tried = sum(tally.counts.values()) if tally else 0
-        if tally and tally.failed >= SEEDS and tally.n >= min(question.trials, WATCHED // 2):
+        tally = ledger.tally(series)
+        tried = sum(tally.counts.values())
+        if tally.failed >= SEEDS and tally.n >= min(question.trials, WATCHED // 2):
             return
         if tried >= question.trials:
             break
         count = min(question.block, question.trials - tried)
         say(f"{tried} trials so far; {count} more")
-        seeds = _new_seeds(fire.runner.ledger, question, count)
+        done = ledger.done_seeds(series)
+        seeds = [seed for seed in range(count + len(done)) if seed not in done][:count]
         ran = fire.runner.run(fire.target, fire.prepared, Order(seeds=seeds, gpu=question.gpu))
         if ran.ended < count:
             break
-    if tally is None or not tally.failed:
+    if not tally.failed:
         raise _never(tally, question)
 
 
-def _never(tally: Tally | None, question: Question) -> NotReproducedError:
+def _never(tally: Tally, question: Question) -> NotReproducedError:
     test, cell = question.target.subject.test, question.target.cell.id
-    others = tally.others if tally else {}
-    if tally is None or not tally.n:
-        told = ", ".join(f"{count} x {outcome.value}" for outcome, count in others.items()) or "nothing ran"
+    if not tally.n:
+        others = [f"{count} x {outcome.value}" for outcome, count in tally.others.items()]
+        told = ", ".join(others) or "nothing ran"
         return NotReproducedError(
             f"{test} neither passed nor failed in {cell}: {told}",
             why="the test is missing, skips itself, or fails otherwise than the signature says",
@@ -126,35 +127,7 @@ def _never(tally: Tally | None, question: Question) -> NotReproducedError:
     )
 
 
-def _series(question: Question) -> Series:
-    return Series(
-        cell=question.target.cell.id,
-        revision=question.target.subject.revision,
-        test=question.target.subject.test,
-        mode=Mode.SEEDS,
-        gpu=question.gpu_model,
-    )
-
-
-def _tally(ledger: Ledger, question: Question) -> Tally | None:
-    wanted = _series(question)
-    found = ledger.tallies(revision=wanted.revision, test=wanted.test, mode=Mode.SEEDS)
-    return next((tally for tally in found if tally.series == wanted), None)
-
-
-def _new_seeds(ledger: Ledger, question: Question, count: int) -> list[int]:
-    wanted = _series(question)
-    known = {
-        trial.seed
-        for trial in ledger.trials(
-            cell=wanted.cell, revision=wanted.revision, test=wanted.test, mode=Mode.SEEDS, gpu=wanted.gpu
-        )
-    }
-    return [seed for seed in range(count + len(known)) if seed not in known][:count]
-
-
-def _from_ledger(ledger: Ledger, question: Question) -> Evidence:
-    wanted = _series(question)
+def _from_ledger(ledger: Ledger, wanted: Series) -> Evidence:
     failed, passing, clean, known = [], [], None, 0
     for trial in ledger.trials(
         cell=wanted.cell, revision=wanted.revision, test=wanted.test, mode=Mode.SEEDS, gpu=wanted.gpu

@@ -13,7 +13,6 @@ from repro.factors.judging import Effect, Pairs, judge_factors, pair
 from repro.factors.known import Factor, Host, why_not
 from repro.run import Order, Runner, Target
 from repro.store import Series, Trial
-from repro.trial.records import Mode
 
 BLOCK = 200
 """Trials of one process, at most."""
@@ -78,13 +77,8 @@ class Varying:
         if factor is not None:
             cell = replace(cell, env=tuple(sorted({**dict(cell.env), **dict(factor.env)}.items())))
         target = replace(self.target, cell=cell)
-        series = Series(
-            cell=cell.id,
-            revision=target.subject.revision,
-            test=target.subject.test,
-            mode=Mode.SEEDS,
-            gpu=self.runner.gpu_model if cell.on_gpu and self.gpu is not None else "",
-        )
+        subject = target.subject
+        series = self.runner.series(cell, subject.revision, subject.test, gpu=self.gpu)
         self._fill(target, series, factor)
         wanted = set(self.seeds)
         trials = [trial for trial in self._of(series) if trial.seed in wanted]

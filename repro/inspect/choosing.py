@@ -9,9 +9,8 @@ from repro.bisect.kept import Inputs, take
 from repro.cells import Cell
 from repro.errors import NotReproducedError
 from repro.run import Runner
-from repro.store import Series
 from repro.subject import Subject
-from repro.trial.records import Mode, Outcome
+from repro.trial.records import Outcome
 
 _MANY = 10**6
 
@@ -46,7 +45,7 @@ def choose(
     Raises:
         NotReproducedError: no seed was named, and no failure was recorded.
     """
-    series = {cell: series_of(runner, subject, cell, gpu) for cell in cells}
+    series = {cell: runner.series(cell, subject.revision, subject.test, gpu=gpu) for cell in cells}
     tallies = {cell: runner.ledger.tally(each) for cell, each in series.items()}
     ordered = sorted(cells, key=lambda cell: -tallies[cell][Outcome.FAILED])
     for cell in ordered:
@@ -63,15 +62,4 @@ def choose(
         f"the ledger has no failure of {subject.test} in these cells",
         why="without --seed, what is looked into is a trial that failed",
         next_step="repro matrix, and then this again; or name a trial that need not fail: --seed 0",
-    )
-
-
-def series_of(runner: Runner, subject: Subject, cell: Cell, gpu: int | None) -> Series:
-    """The trials of a subject in a cell, a seed each."""
-    return Series(
-        cell=cell.id,
-        revision=subject.revision,
-        test=subject.test,
-        mode=Mode.SEEDS,
-        gpu=runner.gpu_model if cell.on_gpu and gpu is not None else "",
     )

@@ -34,14 +34,8 @@ class Side:
 
     def series(self, mode: Mode = Mode.SEEDS) -> Series:
         """Under which the ledger keeps its trials."""
-        on_gpu = self.target.cell.on_gpu and self.gpu is not None
-        return Series(
-            cell=self.target.cell.id,
-            revision=self.target.subject.revision,
-            test=self.target.subject.test,
-            mode=mode,
-            gpu=self.runner.gpu_model if on_gpu else "",
-        )
+        cell, subject = self.target.cell, self.target.subject
+        return self.runner.series(cell, subject.revision, subject.test, gpu=self.gpu, mode=mode)
 
     def tally(self) -> Tally:
         """Outcomes of its seeds."""
