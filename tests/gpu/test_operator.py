@@ -126,3 +126,22 @@ def test_offsets_beyond_31_bits():
     )
     torch.testing.assert_close(inner, torch.ones_like(inner))
     assert bool(((out >= 0) & (out <= 1)).all())
+
+
+def test_gradients_beyond_31_bits():
+    """The backward pass reaches the last pixels of an image of 2^31 elements and a few, and no others."""
+    if torch.cuda.get_device_properties(0).total_memory < 40 << 30:
+        pytest.skip("needs 40 GiB of GPU memory")
+    height, width, heads, channels = 8193, 8192, 1, 32
+    img = torch.zeros(1, height * width, heads, channels, device="cuda", dtype=torch.float16)
+    img[0, -1] = 1.0
+    img.requires_grad_()
+    points = torch.ones(1, 1, 1, 1, 1, 2, device="cuda", requires_grad=True)
+    weights = torch.ones(1, 1, 1, 1, 1, device="cuda", dtype=torch.float16, requires_grad=True)
+    shapes = torch.tensor([[height, width]], device="cuda")
+    out = triton_multiscale_deformable_attention(img, shapes, points, weights, "border", True)
+    of_img, of_points, of_weights = torch.autograd.grad(out, (img, points, weights), torch.ones_like(out))
+    assert bool((of_img[0, -1] == 1).all())
+    assert int(of_img.count_nonzero()) == channels
+    assert float(of_weights) == channels
+    assert bool(of_points.isfinite().all())
