@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# The whole evidence of this folder, on a GPU host without a network that docs/offline-gpu-host.md has prepared.
+#
+#     docs/evidence/h100/run.sh OUT      # from the repository's root, with ~/docker-engine/bin on PATH
+#
+# OUT gets one file a step with the command, what it printed and its wall time. TRIALS and ONLY make it smaller.
+set -uo pipefail
+out=$(mkdir -p "$1" && realpath "$1")
+here=docs/evidence/h100
+trials=${TRIALS:-400}
+only=${ONLY:-*}
+repro=.venv/bin/repro
+cells=(--matrix $here/matrix.yaml --only "$only")
+own=(--matrix $here/matrix.yaml --only "torch2.11.0-triton3.6.0-cu130-py312")
+
+step() { # step NAME COMMAND...
+  local name=$1 began=$SECONDS
+  shift
+  { echo "\$ ${*//$out\//}"; "$@" 2> "$out/$name.err"; echo "(exit $?)"; } > "$out/$name.txt"
+  echo "$name $((SECONDS - began)) s $(tail -1 "$out/$name.txt")" | tee -a "$out/times.txt"
+}
+
+began=$SECONDS
+step doctor $repro doctor "${cells[@]}"
+step matrix $repro matrix "${cells[@]}" --trials "$trials" --jobs 4
+step again $repro matrix "${cells[@]}" --trials "$trials" --jobs 4
+
+{ # Beside the rest, on the same GPU: the other seven parameters, and the suite in every cell.
+  for test in float32-{border-True,zeros-False,zeros-True} float64-{border-False,border-True,zeros-False,zeros-True}; do
+    step "matrix-$test" $repro matrix "${cells[@]}" --trials "$trials" --jobs 4 --test "test_backward[$test]"
+  done
+  step suite .venv/bin/python -m tests.gpu.in_every_cell "${cells[@]}" --jobs 3
+} &
+aside=$!
+
+step replay $repro replay "${cells[@]}"
+step inspect $repro inspect "${own[@]}" --seconds 60
+step minimize $repro minimize "${own[@]}" --budget 4m
+step diagnose $repro diagnose "${own[@]}" --budget 6m
+step kernels $repro kernels "${cells[@]}" --cell 'torch2.11.0-triton3.6.0-cu130-py312' --against 'torch2.11.0-triton3.7.1*'
+step kernels-fma $repro kernels "${own[@]}" --env TRITON_DEFAULT_FP_FUSION=0
+step verify-fix $repro verify-fix "${own[@]}" --patch $here/aten.patch
+step factors $repro factors "${own[@]}" --trials 100 --budget 3m
+wait $aside
+
+# Alone on the machine, because they are timed.
+step kernels-measured $repro kernels "${own[@]}" --measure
+docker images --quiet repro-cell | sort -u | xargs --no-run-if-empty docker rmi --force > /dev/null
+step bisect-triton $repro bisect "${cells[@]}" --axis triton --state "$PWD/.repro-search"
+step bisect-ptxas $repro bisect "${cells[@]}" --axis ptxas
+.venv/bin/python $here/history.py .history > "$out/culprit.txt"
+step bisect-commits $repro bisect "${own[@]}" --repo .history --old "$(git -C .history rev-list --max-parents=0 HEAD)" --new main
+step trials python3 benchmarks/trials.py --gpu --trials 300 --processes 2
+step report $repro report "${cells[@]}" --out "$out/report"
+step status $repro status
+echo "all $((SECONDS - began)) s" | tee -a "$out/times.txt"
