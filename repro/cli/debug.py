@@ -30,7 +30,7 @@ from repro.trial.records import Event, Mode, Outcome
     "--commands",
     metavar="FILE",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Give pdb the lines of this file, and print what it answers.",
+    help="Give pdb the lines of this file, and print what it answers. [default: stdin, unless a terminal]",
 )
 @workspace_options
 @subject_options
@@ -62,24 +62,28 @@ def debug(
 
 
 def _commands(file: Path | None) -> list[str]:
-    """What pdb is given; nothing where a person types.
+    """What pdb is given: a file's lines, else what is piped in; nothing where a person types.
 
     Raises:
-        UsageError: nobody can type, or the file has no commands.
+        UsageError: nobody can type, or there are no commands.
     """
-    if file is None:
-        if sys.stdin.isatty() and sys.stdout.isatty():
-            return []
-        raise UsageError(
-            "a debugger needs a terminal, and stdin or stdout is none",
-            why="pdb reads its commands from the user",
-            next_step="run it in a terminal, or give pdb's commands in a file: --commands FILE",
-        )
-    lines = [line for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+    if file is None and sys.stdin.isatty() and sys.stdout.isatty():
+        return []
+    if file is not None:
+        text = file.read_text(encoding="utf-8")
+    else:
+        text = "" if sys.stdin.isatty() else sys.stdin.read()
+    lines = [line for line in text.splitlines() if line.strip()]
     if lines:
         return lines
+    if file is not None:
+        raise UsageError(
+            f"{file} holds no commands", next_step="write pdb's commands into it, such as `pp locals()`"
+        )
     raise UsageError(
-        f"{file} holds no commands", next_step="write pdb's commands into it, such as `pp locals()`"
+        "a debugger needs a terminal, and stdin or stdout is none",
+        why="pdb reads its commands from the user",
+        next_step="run it in a terminal; or pipe pdb's commands into it, or name a file: --commands FILE",
     )
 
 

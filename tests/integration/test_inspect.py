@@ -3,55 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
-import select
-import subprocess
-import time
 
 import pytest
-from command_line import Kit
+from terminal import WRONG, Roomy, piped, typed
 
 from repro.store import Ledger
 
 pytestmark = pytest.mark.slow
 
-WRONG = """
-import torch
-
-class Square(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x * x
-
-    @staticmethod
-    def backward(ctx, grad):
-        x, = ctx.saved_tensors
-        return torch.where(x > 0.9, 2.2, 2.0) * x * grad
-
-def test_it():
-    x = torch.rand(6)
-    a, b = (x.clone().requires_grad_() for _ in range(2))
-    w = torch.rand(6)
-    Square.apply(a).backward(w)
-    (b**2).backward(w)
-    torch.testing.assert_close(a.grad, b.grad)
-"""
 FREE = """
 def test_it():
     assert seed() % 3 != 1, "a third of them"
 """
-
-
-class Roomy(Kit):
-    """A kit whose trials may load torch's compiler and distributed tensors, which `assert_close` does."""
-
-    def plant(self, code, **more):
-        super().plant(code, **more)
-        file = self.home / "matrix.yaml"
-        roomy = file.read_text().replace("600m", "3g").replace("trial_timeout: 3s", "trial_timeout: 60s")
-        file.write_text(roomy)
 
 
 @pytest.fixture
@@ -62,29 +25,6 @@ def kit(tmp_path):
 def trials(kit):
     with Ledger.open(kit.state / "ledger.sqlite") as ledger:
         return [(trial.seed, trial.outcome) for trial in ledger.trials(repeats=True)]
-
-
-def typed(command, folder, *lines):
-    """Run a command on a terminal of its own, typing a line at each prompt; all that it showed."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        command, cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
-    )
-    os.close(theirs)
-    shown, waiting, until = b"", list(lines), time.monotonic() + 240
-    while time.monotonic() < until:
-        if not select.select([ours], [], [], 1)[0]:
-            if process.poll() is not None:
-                break
-            continue
-        try:
-            shown += os.read(ours, 4096)
-        except OSError:  # the other end was closed
-            break
-        if waiting and shown.endswith(b"(Pdb) "):
-            os.write(ours, waiting.pop(0).encode() + b"\n")
-    os.close(ours)
-    return process.wait(timeout=30), shown.decode()
 
 
 def test_a_wrong_gradient(kit):
@@ -123,6 +63,8 @@ def test_a_wrong_gradient(kit):
     assert status == 0
     assert "42\r\n" in shown
     assert "AssertionError in call: Tensor-likes are not close!" in shown
+    status, shown = piped(kit.command("debug", "--engine", "host"), kit.home, "p len(w) * 7", "c")
+    assert (status, "(Pdb) p len(w) * 7\n42\n" in shown) == (0, True)
     assert trials(kit) == before
     passing = next(seed for seed, outcome in before if outcome == "PASSED")
     said = kit.complaint("debug", "--engine", "host", "--seed", passing, "--commands", commands, status=6)
