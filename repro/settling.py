@@ -11,7 +11,7 @@ from typing import Any
 
 from repro.engines.base import Exit
 from repro.errors import NotReadyError
-from repro.trial.reader import read_events
+from repro.store.sound import read_sound_events
 from repro.trial.records import Event, Outcome
 
 _Record = Mapping[str, Any]
@@ -47,7 +47,7 @@ def settle(records: Path, exit_: Exit | None, timed_out: float | None) -> Settle
     Raises:
         NotReadyError: the disk is full.
     """
-    events: list[_Record] = list(read_events(records))
+    events: list[_Record] = list(read_sound_events(records))
     busy = _busy(events)
     if not events or events[-1]["event"] not in (Event.BLOCK_END, Event.MISSING):
         events.append(_last_words(records, events, exit_, timed_out))

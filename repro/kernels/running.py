@@ -13,7 +13,7 @@ from repro.engines.base import Prepared
 from repro.errors import NotReadyError, NotReproducedError
 from repro.kernels.artefacts import Kernel, collect, find_disassembler
 from repro.run import Order, Runner, Target
-from repro.trial.reader import read_events
+from repro.store.sound import read_sound_events
 from repro.trial.records import Event
 
 FOLDER = "kernels"
@@ -88,7 +88,7 @@ def compile_in(runner: Runner, target: Target, prepared: Prepared, wanted: Wante
             why="the engine, the disk or the GPU failed, not the test",
             next_step="repro doctor, then the same command again",
         )
-    events = list(read_events(ran.folders[-1] / "records.jsonl"))
+    events = list(read_sound_events(ran.folders[-1] / "records.jsonl"))
     ends = [event for event in events if event["event"] == Event.END]
     if not ends:
         raise NotReproducedError(

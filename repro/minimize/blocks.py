@@ -14,7 +14,7 @@ from repro.bisect.kept import Inputs
 from repro.engines.base import Prepared
 from repro.errors import NotReadyError
 from repro.run import Order, Runner, Target
-from repro.trial.reader import read_events
+from repro.store.sound import read_sound_events
 from repro.trial.records import Event, Mode, Outcome
 
 FOLDER = "minimize"
@@ -83,7 +83,7 @@ class Blocks:
                 why="the engine, the disk or the GPU failed, not the test",
                 next_step="repro doctor, then the same command again",
             )
-        events = list(read_events(ran.folders[-1] / "records.jsonl"))
+        events = list(read_sound_events(ran.folders[-1] / "records.jsonl"))
         self.trials += sum(event["event"] == Event.END for event in events)
         self.processes += 1
         return events, ran.folders[-1]
@@ -111,6 +111,11 @@ def only(events: Events, kind: Event) -> Mapping[str, Any] | None:
     return next((event for event in reversed(events) if event["event"] == kind), None)
 
 
+def key_of(event: Mapping[str, Any]) -> str:
+    """What a failure is recognised by, or "" where the event does not say."""
+    return str((event.get("signature") or {}).get("key") or "")
+
+
 def outcomes(events: Events, key: str) -> tuple[int, int, Counter[str]]:
     """Trials that failed with a signature, trials that passed, and all others by their outcome."""
     failed = passed = 0
@@ -121,7 +126,7 @@ def outcomes(events: Events, key: str) -> tuple[int, int, Counter[str]]:
         outcome = Outcome(event["outcome"])
         if outcome is Outcome.PASSED:
             passed += 1
-        elif outcome is Outcome.FAILED and (not key or event["signature"]["key"] == key):
+        elif outcome is Outcome.FAILED and (not key or key_of(event) == key):
             failed += 1
         else:
             others[outcome.value] += 1

@@ -11,7 +11,7 @@ from repro.bisect.check import Rates
 from repro.bisect.tryout import own_seeds
 from repro.errors import NotReproducedError
 from repro.minimize.answer import Minimized, Step
-from repro.minimize.blocks import Blocks, only, outcomes
+from repro.minimize.blocks import Blocks, key_of, only, outcomes
 from repro.minimize.case import Case, Kind, Parameter, parameters_of
 from repro.minimize.shrink import Shrinking, Verdict
 from repro.minimize.trying import BATCH, ByRate, ByReplay, TimeIsUp, Trying
@@ -147,7 +147,7 @@ class Minimizing:
         if tried.verdict is not Verdict.STAYS or trying.failure is None:
             return False
         record = trying.failure.record
-        trying.key = trying.key or str(record["signature"]["key"])
+        trying.key = trying.key or key_of(record)
         told = f"; of {record['drawn']} numbers drawn {record['left']} matter" if "left" in record else ""
         self.say(f"seed {trying.failure.seed} fails every time{told}")
         return True
@@ -253,5 +253,5 @@ def _first_key(events: Sequence[object]) -> str:
     """The key of the first failure's signature."""
     for event in events:
         if isinstance(event, dict) and event.get("outcome") == "FAILED":
-            return str(event["signature"]["key"])
+            return key_of(event)
     return ""

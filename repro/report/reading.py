@@ -6,7 +6,6 @@ indexes that the ledger has.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from repro.store import Series
-from repro.store.schema import explained
+from repro.store.schema import explained, understood
+from repro.store.sound import sound_comparisons, sound_signature
 from repro.trial.records import Outcome
 
 Key = tuple[int, int]
@@ -50,10 +50,9 @@ class Reader:
                 "SELECT id, cell, revision, test, mode, gpu FROM series"
             )
         }
-        self._signatures = {
-            number: (key, json.loads(text))
-            for number, key, text in self._all("SELECT id, key, json FROM signatures")
-        }
+        rows = self._all("SELECT id, key, json FROM signatures")
+        with understood(path):
+            self._signatures = {number: (key, sound_signature(text)) for number, key, text in rows}
         self._block_ids: dict[tuple[str, ...], list[int]] | None = None
         self._steps = STEPS
 
@@ -77,7 +76,8 @@ class Reader:
             self._id(series),
             most,
         )
-        return [json.loads(text) for (text,) in rows]
+        with understood(self._path):
+            return [sound_comparisons(text) for (text,) in rows]
 
     def failing(self, series: Series, most: int) -> list[Failing]:
         """The first failing trials, in the order in which blocks came in; by way of their signatures.
@@ -103,17 +103,18 @@ class Reader:
             self._id(series),
             most,
         )
-        return [
-            Failing(
-                series=series,
-                seed=seed,
-                signature_key=key,
-                signature=facts,
-                message=message or "",
-                comparisons=json.loads(comparisons) if comparisons else [],
-            )
-            for seed, message, comparisons in rows
-        ]
+        with understood(self._path):
+            return [
+                Failing(
+                    series=series,
+                    seed=seed,
+                    signature_key=key,
+                    signature=facts,
+                    message=message or "",
+                    comparisons=sound_comparisons(comparisons),
+                )
+                for seed, message, comparisons in rows
+            ]
 
     def _blocks(self, series: Series) -> list[int]:
         if self._block_ids is None:

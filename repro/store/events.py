@@ -12,6 +12,7 @@ from typing import Any
 from repro.errors import ReproError
 from repro.store.blocks import Request, gpu_model, text, whole
 from repro.store.model import Running
+from repro.store.sound import unsound
 from repro.trial.records import SCHEMA, Event, Outcome
 
 _PASSING = ("event", "block", "mode", "test", "time", "pid")
@@ -84,7 +85,10 @@ def read_batch(lines: list[bytes], cursor: Cursor, request: Request) -> Batch:
         if not line.strip():
             continue
         try:
-            _read_event(json.loads(line), batch, cursor, request)
+            event = json.loads(line)
+            if wrong := unsound(event):
+                raise ValueError(wrong)
+            _read_event(event, batch, cursor, request)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             cursor.garbled += 1
     return batch

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from repro.errors import NotReadyError, UsageError
-from repro.store import schema, writes
+from repro.store import foreign, schema, writes
 from repro.store.blocks import Request, read_request, whole_lines
 from repro.store.events import Cursor, read_batch
 from repro.store.model import Build, Ingested
@@ -142,7 +142,7 @@ class Ledger(Queries):
         A copy of it is kept in `merged/`, since its block files are not here.
 
         Raises:
-            UsageError: there is no such file.
+            UsageError: there is no such file, or it holds what no kit writes.
             ReproError: it is damaged, no ledger, or made by a newer kit.
         """
         if not other.is_file():
@@ -202,6 +202,7 @@ class Ledger(Queries):
                 source = sqlite3.connect(f"{other.resolve().as_uri()}?mode=ro", uri=True)
                 try:
                     schema.check_version(source, other)
+                    foreign.check(source, other)
                     source.execute("VACUUM INTO ?", (f"{part}",))
                 finally:
                     source.close()

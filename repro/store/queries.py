@@ -12,7 +12,9 @@ from typing import Any
 
 from repro.stats.compare import PairedCounts
 from repro.store import schema
+from repro.store.blocks import whole
 from repro.store.model import Build, Environment, KeptInputs, Series, Tally, Trial
+from repro.store.sound import sound_comparisons, sound_signature
 from repro.trial.records import Mode, Outcome
 
 _SERIES = "s.cell, s.revision, s.test, s.mode, s.gpu"
@@ -43,7 +45,8 @@ class Queries:
                 seeds.start,
                 seeds.stop,
             )
-        return Tally(series=series, counts={Outcome(outcome): n for outcome, n in rows if n})
+        with schema.understood(self.path):
+            return Tally(series=series, counts={Outcome(outcome): n for outcome, n in rows if n})
 
     def tallies(
         self,
@@ -57,12 +60,14 @@ class Queries:
         """The tally of every series that the filters leave, ordered by series. Takes no time per trial."""
         where, values = _where(cell=cell, revision=revision, test=test, mode=mode, gpu=gpu)
         counts: dict[Series, dict[Outcome, int]] = {}
-        for *fields, outcome, n in self._all(
+        rows = self._all(
             f"SELECT {_SERIES}, t.outcome, t.n FROM tallies t JOIN series s ON s.id = t.series {where}",
             *values,
-        ):
-            if n:
-                counts.setdefault(_series(fields), {})[Outcome(outcome)] = n
+        )
+        with schema.understood(self.path):
+            for *fields, outcome, n in rows:
+                if whole(n):
+                    counts.setdefault(_series(fields), {})[Outcome(outcome)] = n
         return [Tally(series=series, counts=counts[series]) for series in sorted(counts)]
 
     def recount(self) -> dict[Series, dict[Outcome, int]]:
@@ -165,7 +170,10 @@ class Queries:
             extra.append("t.seed = ?")
             values.append(seed)
         condition = " AND ".join([where or "WHERE true", *extra])
-        return map(_trial, self._each(f"{_TRIALS} {condition} ORDER BY t.block, t.line", *values))
+        for row in self._each(f"{_TRIALS} {condition} ORDER BY t.block, t.line", *values):
+            with schema.understood(self.path):
+                trial = _trial(row)
+            yield trial
 
     def disagreements(self, series: Series) -> list[Trial]:
         """Later trials of a seed that ended the other way than its first: not the seed decides alone."""
@@ -173,7 +181,8 @@ class Queries:
             f"{_TRIALS} WHERE t.series = {_ID_OF} AND NOT t.counted AND disagrees ORDER BY t.block, t.line",
             *_fields(series),
         )
-        return [_trial(row) for row in rows]
+        with schema.understood(self.path):
+            return [_trial(row) for row in rows]
 
     def kept_inputs(self, series: Series) -> list[KeptInputs]:
         """Inputs of failing trials that were kept, in the order in which they were."""
@@ -202,7 +211,8 @@ class Queries:
         rows = self._all(
             "SELECT hash, cell, facts FROM environments WHERE ? IS NULL OR cell = ? ORDER BY id", cell, cell
         )
-        return [Environment(hash=hash_, cell=cell, facts=json.loads(facts)) for hash_, cell, facts in rows]
+        with schema.understood(self.path):
+            return [Environment(hash=hash_, cell=cell, facts=_facts(facts)) for hash_, cell, facts in rows]
 
     def garbled_lines(self) -> dict[str, int]:
         """Blocks with lines that are no record, and how many."""
@@ -283,6 +293,13 @@ def _series(fields: Iterable[str]) -> Series:
     return Series(cell=cell, revision=revision, test=test, mode=Mode(mode), gpu=gpu)
 
 
+def _facts(text: str) -> dict[str, Any]:
+    held = json.loads(text)
+    if not isinstance(held, dict):
+        raise ValueError("facts")
+    return held
+
+
 def _trial(row: tuple[Any, ...]) -> Trial:
     seed, repetition, outcome, seconds, time, key, signature, message, comparisons, block, line = row[5:16]
     return Trial(
@@ -293,9 +310,9 @@ def _trial(row: tuple[Any, ...]) -> Trial:
         seconds=seconds,
         time=time,
         signature_key=key,
-        signature=None if signature is None else json.loads(signature),
+        signature=None if signature is None else sound_signature(signature),
         message=message or "",
-        comparisons=json.loads(comparisons) if comparisons else [],
+        comparisons=sound_comparisons(comparisons),
         block=block,
         line=line,
         counted=bool(row[16]),

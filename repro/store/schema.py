@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from repro.errors import NotReadyError, ReproError
@@ -103,6 +103,8 @@ def explained(path: Path) -> Iterator[None]:
         yield
     except sqlite3.ProgrammingError:
         raise  # a fault of the kit's, and no reason to distrust the file
+    except UnicodeDecodeError as error:  # SQLite's own message quotes the damaged bytes
+        raise _damaged(path, "it holds text that is none") from error
     except sqlite3.Error as error:
         raise _explain(path, error) from error
 
@@ -127,12 +129,42 @@ def _explain(path: Path, error: sqlite3.Error) -> ReproError:
             why="Its folder is missing, or belongs to another user.",
             next_step=f"Look at `ls -ld {path.parent} {path}`.",
         )
+    return _damaged(path, str(error))
+
+
+def _damaged(path: Path, why: str) -> ReproError:
     return ReproError(
-        f"The ledger {path} is damaged or is no ledger: {error}.",
+        f"The ledger {path} is damaged or is no ledger: {why}.",
         why="Something other than the kit wrote to it, or the disk lost a part of it.",
         next_step=f"Delete it with `rm {path}*`: the next command rebuilds it from the block files in"
         f" {path.parent / 'blocks'}.",
     )
+
+
+@contextmanager
+def understood(path: Path) -> Iterator[None]:
+    """Turn values that no kit writes, found in the ledger at `path`, into the error for a damaged one.
+
+    Raises:
+        ReproError: with the way out.
+    """
+    try:
+        yield
+    except (ValueError, TypeError, RecursionError) as error:
+        raise _damaged(path, f"it holds what no kit writes ({str(error)[:80]})") from error
+
+
+def tables() -> dict[str, set[str]]:
+    """The columns of each table of a ledger, by its name."""
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.executescript(_TABLES)
+        names = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        return {name: columns(db, name) for (name,) in names}
+
+
+def columns(db: sqlite3.Connection, table: str) -> set[str]:
+    """The names of a table's columns."""
+    return {name for (name,) in db.execute("SELECT name FROM pragma_table_info(?)", (table,))}
 
 
 def connect(path: Path) -> tuple[sqlite3.Connection, bool]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from repro import ui
 from repro.engines.base import Say
 from repro.run import Order
-from repro.trial.reader import read_events
+from repro.store.sound import read_sound_events
 from repro.trial.records import Event, Outcome
 from repro.verify.sides import Side
 
@@ -98,7 +98,7 @@ def _run(side: Side, test: str, times: int) -> list[tuple[Outcome, str]]:
     ends = [
         event
         for folder in ran.folders
-        for event in read_events(folder / "records.jsonl")
+        for event in read_sound_events(folder / "records.jsonl")
         if event["event"] in (Event.END, Event.MISSING)
     ]
     return [(Outcome(event["outcome"]), str(event.get("message") or "")) for event in ends]
