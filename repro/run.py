@@ -375,13 +375,14 @@ def install_plugin(state: Path) -> Path:
     source = Path(repro.trial.__file__).parent
     home = state / "kit" / __version__
     target = home / "repro_trial"
-    files = sorted(source.glob("*.py"))
-    if not all(_same(file, target / file.name) for file in files):
-        target.mkdir(parents=True, exist_ok=True)
+    files = sorted(source.rglob("*.py"))
+    if not all(_same(file, target / file.relative_to(source)) for file in files):
         for file in files:
-            part = target / f".{file.name}.{os.getpid()}.{threading.get_ident()}"
+            copy = target / file.relative_to(source)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            part = copy.with_name(f".{file.name}.{os.getpid()}.{threading.get_ident()}")
             shutil.copyfile(file, part)
-            part.replace(target / file.name)
+            part.replace(copy)
     return home
 
 

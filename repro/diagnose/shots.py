@@ -95,7 +95,7 @@ class Range:
         Args:
             seeds: one a trial; may name a seed more than once.
             fresh: give every trial a process of its own.
-            intervention: what is switched; a name of `repro.trial.interventions.INTERVENTIONS`, or "".
+            intervention: what is switched; a name of `INTERVENTIONS` in `repro.trial.altering`, or "".
             env: further environment variables.
             watch: note what is drawn.
 

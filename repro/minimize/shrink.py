@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from repro.minimize.case import Case, Kind, Parameter
-from repro.trial.reduction import rounder
+from repro.trial.minimizing.reduction import rounder
 
 
 class Verdict(StrEnum):

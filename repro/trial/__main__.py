@@ -12,13 +12,13 @@ from typing import List, TextIO
 
 import pytest
 
-from . import probe_hooks
-from .altered import install_constants
+from .altering.altered import install_constants
 from .arguments import pytest_arguments
 from .block import Block
-from .comparisons import Comparisons
-from .compiled import disassemble_cache
-from .patches import install
+from .comparing.comparisons import Comparisons
+from .comparing.patches import install
+from .kernels.compiled import disassemble_cache
+from .probe import hooks as probe_hooks
 from .records import Outcome
 from .request import BadRequest, Request, read_request
 from .seeding import Seeding

@@ -9,17 +9,17 @@ from typing import Any, Dict, Optional, Tuple, Type
 import pytest
 
 from . import environment, selection
-from .adapting import Adapting
-from .alteration import Alteration
-from .altered import change_arguments
-from .case import Describing
+from .adapter.adapting import Adapting
+from .altering.alteration import Alteration
+from .altering.altered import change_arguments
 from .classify import classify, text_of
-from .comparisons import Comparisons
-from .compiled import Profiling
-from .probe_debugger import Debugger
+from .comparing.comparisons import Comparisons
+from .debugger import Debugger
+from .kernels.compiled import Profiling
+from .minimizing.case import Describing
+from .minimizing.reducing import Reducing
 from .protocol import Protocol
 from .records import SCHEMA, Event, Outcome
-from .reducing import Reducing
 from .request import Request
 from .seeding import Seeding
 from .signature import Places, signature

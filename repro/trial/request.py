@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, List, Mapping, Optional, Tuple
 
-from .adapter_calls import AdapterRequest, parse_adapter
-from .alteration import Alteration, parse_alteration
-from .interventions import INTERVENTIONS
+from .adapter.calls import AdapterRequest, parse_adapter
+from .altering.alteration import Alteration, parse_alteration
+from .altering.interventions import INTERVENTIONS
 from .records import SCHEMA, Mode
 
 

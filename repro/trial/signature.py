@@ -10,6 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Dict, List, Optional, Tuple
 
+from . import FOLDER
+
 _SOURCE = 200
 
 Frame = Tuple[str, str, int]
@@ -24,12 +26,11 @@ class Places:
         self._root = f"{root.resolve()}/"
         prefixes = [sys.prefix, sys.base_prefix, *site.getsitepackages(), *sysconfig.get_paths().values()]
         self._libraries = tuple(f"{prefix}/" for prefix in {str(Path(one)) for one in prefixes})
-        self._own = str(Path(__file__).parent)
         self._resolved: Dict[str, str] = {}
 
     def best(self, frames: List[Frame]) -> Optional[Frame]:
         """The innermost frame of the test file, else of the subject, else of anything but this plugin."""
-        inner = [frame for frame in reversed(frames) if not frame[0].startswith(self._own)]
+        inner = [frame for frame in reversed(frames) if not frame[0].startswith(FOLDER)]
         for wanted in (self.in_test, self.in_subject, lambda _: True):
             for frame in inner:
                 if wanted(frame[0]):

@@ -7,20 +7,20 @@ import time
 from collections import Counter
 from typing import Any, ContextManager, Dict, Iterator, List, Optional, Tuple
 
-from . import probe_trial
+from .altering.interventions import Interventions
 from .classify import classify, is_sticky, text_of
-from .comparisons import Comparisons
-from .inputs import Keeper, Replay, mismatches
-from .interventions import Interventions
-from .mutants import Mutants
-from .probe_calls import ending_quietly
-from .probe_file import ProbeFile
+from .comparing.comparisons import Comparisons
+from .comparing.mutants import Mutants
+from .inputs.kept import Keeper, Replay, mismatches
+from .inputs.watching import Watch
+from .probe import trial as probe_trial
+from .probe.calls import ending_quietly
+from .probe.file import ProbeFile
 from .protocol import Protocol, Ran
 from .records import Event, Outcome
 from .request import Request
 from .seeding import Seeding
 from .signature import Places, signature
-from .watching import Watch
 from .writer import RecordFile, clean
 
 _MESSAGE, _OUTPUT, _PROPERTIES = 4000, 4096, 32

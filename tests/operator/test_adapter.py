@@ -16,8 +16,8 @@ from msda_triton import (
     reference_multiscale_deformable_attention,
     triton_multiscale_deformable_attention,
 )
-from repro.trial.adapter_calls import Calls, load_adapter
-from repro.trial.adapting import AdapterFile, Asked
+from repro.trial.adapter.adapting import AdapterFile, Asked
+from repro.trial.adapter.calls import Calls, load_adapter
 from repro.trial.writer import RecordFile
 
 every_padding = pytest.mark.parametrize("padding_mode", ["border", "zeros"])

@@ -306,9 +306,10 @@ def test_no_gpu_no_model(make):
     assert kit.engine.requests[0]["gpu_model"] == ""
 
 
-def test_an_installed_plugin_that_was_touched_is_mended(tmp_path):
+@pytest.mark.parametrize("name", ["trials.py", "probe/session.py"])
+def test_an_installed_plugin_that_was_touched_is_mended(tmp_path, name):
     home = install_plugin(tmp_path)
-    plugin = home / "repro_trial" / "trials.py"
+    plugin = home / "repro_trial" / name
     whole = plugin.read_bytes()
     plugin.write_bytes(whole[:100])
     assert install_plugin(tmp_path) == home

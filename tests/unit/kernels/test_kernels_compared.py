@@ -15,8 +15,8 @@ from repro.kernels.normal import normal
 from repro.kernels.running import Compiled, Wanted, compile_in
 from repro.run import Target
 from repro.store import Ledger
-from repro.trial.compiled import summary
-from repro.trial.nsight import nsight, parse
+from repro.trial.kernels.compiled import summary
+from repro.trial.kernels.nsight import nsight, parse
 
 
 @pytest.mark.parametrize(

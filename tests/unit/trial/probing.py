@@ -4,12 +4,12 @@ import contextlib
 import functools
 
 from repro.inspect.records import read
-from repro.trial.comparisons import Compared, Comparisons
-from repro.trial.measure_torch import measure_close
-from repro.trial.probe_calls import Enough
-from repro.trial.probe_file import ProbeFile
-from repro.trial.probe_hooks import loaded
-from repro.trial.probe_trial import begin, look_into
+from repro.trial.comparing.comparisons import Compared, Comparisons
+from repro.trial.comparing.measure_torch import measure_close
+from repro.trial.probe.calls import Enough
+from repro.trial.probe.file import ProbeFile
+from repro.trial.probe.hooks import loaded
+from repro.trial.probe.trial import begin, look_into
 from repro.trial.request import ProbeRequest
 
 

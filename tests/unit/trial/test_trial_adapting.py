@@ -7,8 +7,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from repro.trial.adapter_calls import BadAdapter, Calls, load_adapter  # noqa: E402
-from repro.trial.adapting import AdapterFile, Asked  # noqa: E402
+from repro.trial.adapter.adapting import AdapterFile, Asked  # noqa: E402
+from repro.trial.adapter.calls import BadAdapter, Calls, load_adapter  # noqa: E402
 from repro.trial.writer import RecordFile  # noqa: E402
 
 OPERATOR = """\

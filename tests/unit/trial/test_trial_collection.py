@@ -185,7 +185,7 @@ def test_the_cell_line_tells_where_it_ran(run_block):
 
 
 def test_the_package_is_python_39(kit):
-    for path in (kit / "repro_trial").glob("*.py"):
+    for path in (kit / "repro_trial").rglob("*.py"):
         tree = ast.parse(path.read_text(), feature_version=(3, 9))
         imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
         assert any(node.module == "__future__" for node in imports) or path.name == "__init__.py"

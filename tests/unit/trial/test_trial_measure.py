@@ -8,10 +8,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from repro.trial import measure_numbers, measure_torch
-from repro.trial.comparisons import Compared, Comparisons
-from repro.trial.measure_numbers import measure_arrays
-from repro.trial.measure_torch import measure_close, measure_tensors
+from repro.trial.comparing import measure_numbers, measure_torch
+from repro.trial.comparing.comparisons import Compared, Comparisons
+from repro.trial.comparing.measure_numbers import measure_arrays
+from repro.trial.comparing.measure_torch import measure_close, measure_tensors
 
 VALUES = st.sampled_from([0.0, 1.0, 1.0 + 1e-6, -2.5, 1e30, 1e-30, math.inf, -math.inf, math.nan])
 PAIRS = st.lists(st.tuples(VALUES, VALUES), min_size=1, max_size=12)

@@ -340,7 +340,7 @@ def test_results_stay_the_same_to_the_last_bit(probe):
 
 
 def test_a_fault_of_the_probe_is_no_outcome(probe, monkeypatch):
-    monkeypatch.setattr("repro.trial.probe_session.describe", lambda *_: 1 / 0)
+    monkeypatch.setattr("repro.trial.probe.session.describe", lambda *_: 1 / 0)
     found = probe(lambda close: close(torch.rand(3) + 1, torch.rand(3) + 9))
     assert found.end.same_outcome
     assert found.end.trouble == "ZeroDivisionError: division by zero"

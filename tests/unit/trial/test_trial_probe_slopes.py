@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from repro.trial.probe_slopes import Quotient, judge, slopes, step_sizes
+from repro.trial.probe.slopes import Quotient, judge, slopes, step_sizes
 
 STEPS = step_sizes(0.5, 2.0**-23)
 

@@ -6,13 +6,13 @@ import math
 import sys
 from typing import Any, ContextManager, Dict, List, Mapping, Optional, Tuple
 
-from .adapter_calls import Adapter, BadAdapter, Call, Calls, load_adapter
-from .inputs import Replay
-from .measure_numbers import unravel
-from .measure_torch import leaves_of, tolerances_of
-from .protocol import Protocol, Ran
-from .trials import Trials
-from .writer import RecordFile
+from ..comparing.measure_numbers import unravel
+from ..comparing.measure_torch import leaves_of, tolerances_of
+from ..inputs.kept import Replay
+from ..protocol import Protocol, Ran
+from ..trials import Trials
+from ..writer import RecordFile
+from .calls import Adapter, BadAdapter, Call, Calls, load_adapter
 
 
 class _Kind:

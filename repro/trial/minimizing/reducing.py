@@ -10,16 +10,16 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
-from .alteration import Reduction
-from .classify import is_sticky
-from .draws import generator_states, restore_states
+from ..altering.alteration import Reduction
+from ..classify import is_sticky
+from ..inputs.draws import generator_states, restore_states
+from ..inputs.kept import Keeper, Replay
+from ..protocol import Protocol
+from ..records import Event, Outcome
+from ..trials import Trials
 from .elements import Elements, describe_elements
 from .fitting import Given, ways
-from .inputs import Keeper, Replay
-from .protocol import Protocol
-from .records import Event, Outcome
 from .reduction import Enough, Span, needed, rounder
-from .trials import Trials
 
 _ROUNDED = 48
 """Elements that get rounder values, at most."""

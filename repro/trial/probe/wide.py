@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import Any, Iterator, List, Tuple
 
-from .dispatching import name_of
-from .probe_shadows import Shadows
+from ..dispatching import name_of
+from .shadows import Shadows
 
 _KNOWN = ("aten", "prims")
 

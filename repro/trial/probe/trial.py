@@ -7,13 +7,13 @@ import sys
 import time
 from typing import Any, Callable, ContextManager, Dict
 
-from .comparisons import Comparisons
-from .probe_calls import Nudge
-from .probe_compared import Examiner
-from .probe_derivative import Derivatives
-from .probe_file import ProbeFile
-from .probe_session import Session
-from .request import ProbeRequest
+from ..comparing.comparisons import Comparisons
+from ..request import ProbeRequest
+from .calls import Nudge
+from .compared import Examiner
+from .derivative import Derivatives
+from .file import ProbeFile
+from .session import Session
 
 _NO_TORCH = "the test loads no torch, so it has no operations to look at"
 

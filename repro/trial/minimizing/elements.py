@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Sequence, Tuple
 
-from .measure_numbers import unravel
+from ..comparing.measure_numbers import unravel
 from .reduction import Span
 
 _LISTED = 64

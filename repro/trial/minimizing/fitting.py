@@ -6,7 +6,7 @@ import itertools
 from dataclasses import dataclass
 from typing import Any, FrozenSet, List, Sequence
 
-from .draws import Draws
+from ..inputs.draws import Draws
 
 _MOST_DRAWS = 4
 """Draws of which every subset may be left to the generator; with more, one at a time."""

@@ -10,13 +10,13 @@ import math
 import time
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from .probe_calls import EPSILON, Call, Nudge
-from .probe_compared import Element, Side, no_gradient
-from .probe_file import ProbeFile
-from .probe_numbers import name_of
-from .probe_session import Session
-from .probe_slopes import Quotient, judge, slopes, step_sizes
-from .request import ProbeRequest
+from ..request import ProbeRequest
+from .calls import EPSILON, Call, Nudge
+from .compared import Element, Side, no_gradient
+from .file import ProbeFile
+from .numbers import name_of
+from .session import Session
+from .slopes import Quotient, judge, slopes, step_sizes
 
 Again = Callable[[Nudge], Session]
 """Runs the trial once more, with a change to one of its inputs."""

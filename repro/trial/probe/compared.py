@@ -6,12 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
-from .measure_numbers import unravel
-from .measure_torch import leaves_of, tolerances_of
-from .probe_file import ProbeFile
-from .probe_numbers import spacing
-from .probe_session import Session
-from .request import ProbeRequest
+from ..comparing.measure_numbers import unravel
+from ..comparing.measure_torch import leaves_of, tolerances_of
+from ..request import ProbeRequest
+from .file import ProbeFile
+from .numbers import spacing
+from .session import Session
 
 _NO_GRADIENT = "the compared tensor is no gradient that backward or grad gave, whole and in order"
 

@@ -9,7 +9,8 @@ import random
 import sys
 from typing import Any, Callable, Dict, Iterator, List
 
-from .dispatching import dispatching, name_of
+from .. import FOLDER
+from ..dispatching import dispatching, name_of
 from .draws import RANDOM
 
 _MOST = 500
@@ -33,7 +34,6 @@ _NUMPY = (
     ),
     *("integers", "permutation", "exponential", "poisson", "binomial", "beta", "gamma", "shuffle"),
 )
-_OWN = os.path.dirname(__file__)  # noqa: PTH120 - compared with code objects' raw file names
 _LIBRARIES = (f"{os.sep}torch{os.sep}", f"{os.sep}numpy{os.sep}", f"{os.sep}random.py")
 
 Drawn = List[Dict[str, Any]]
@@ -118,7 +118,7 @@ def _where() -> str:
     frame = sys._getframe(2)
     while frame is not None and frame.f_back is not None:
         file = frame.f_code.co_filename
-        if not file.startswith(_OWN) and not any(one in file for one in _LIBRARIES):
+        if not file.startswith(FOLDER) and not any(one in file for one in _LIBRARIES):
             return f"{file.rsplit(os.sep, 1)[-1]}:{frame.f_lineno}"
         frame = frame.f_back
     return ""

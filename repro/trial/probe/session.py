@@ -6,13 +6,13 @@ import contextlib
 import importlib
 from typing import Any, Callable, ContextManager, Dict, Iterator, List, Optional, Tuple
 
-from . import probe_hooks
-from .dispatching import dispatching, name_of
-from .probe_calls import Call, Enough, Leaves, Nudge
-from .probe_file import ProbeFile
-from .probe_numbers import cancelled, describe, largest, rounding
-from .probe_shadows import Gradient, Shadows
-from .probe_wide import Wide, written
+from ..dispatching import dispatching, name_of
+from . import hooks
+from .calls import Call, Enough, Leaves, Nudge
+from .file import ProbeFile
+from .numbers import cancelled, describe, largest, rounding
+from .shadows import Gradient, Shadows
+from .wide import Wide, written
 
 _SUMS = frozenset(("add", "sub", "rsub", "add_", "sub_"))
 _COPIES = frozenset(("clone", "_to_copy", "copy_"))
@@ -54,7 +54,7 @@ class Session:
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
         """See every operation of the body."""
-        with probe_hooks.watched_by(self), self._mode():
+        with hooks.watched_by(self), self._mode():
             yield
 
     @contextlib.contextmanager

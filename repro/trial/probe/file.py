@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from .request import ProbeRequest
-from .writer import RecordFile
+from ..request import ProbeRequest
+from ..writer import RecordFile
 
 _EVERY = 10
 

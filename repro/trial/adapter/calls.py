@@ -8,7 +8,7 @@ import types
 from dataclasses import dataclass, field
 from typing import Any, Callable, ContextManager, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from .adapter_seeing import seen
+from .seeing import seen
 
 
 class BadAdapter(Exception):  # noqa: N818

@@ -13,11 +13,11 @@ import tempfile
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
-from .inputs import Replay
+from ..inputs.kept import Replay
+from ..protocol import Protocol, Ran
+from ..records import Event
+from ..trials import Compared, Trials
 from .nsight import nsight
-from .protocol import Protocol, Ran
-from .records import Event
-from .trials import Compared, Trials
 
 
 def disassemble_cache() -> None:

@@ -10,13 +10,13 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Sequence, Set, Tuple
 
-from .altered import describe_arguments, relative
-from .constants import Constant, find_constants
-from .names import bound_by, functions_on, names_on
-from .protocol import Protocol
-from .records import Event
-from .request import Request
-from .trials import Trials
+from ..altering.altered import describe_arguments, relative
+from ..altering.constants import Constant, find_constants
+from ..altering.names import bound_by, functions_on, names_on
+from ..protocol import Protocol
+from ..records import Event
+from ..request import Request
+from ..trials import Trials
 
 Lines = Dict[str, Set[int]]
 """By file, the lines that ran."""

@@ -9,8 +9,9 @@ import sys
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
+from .. import FOLDER
+
 _MOST = 200
-_OWN = os.path.dirname(__file__)  # noqa: PTH120 - called once, compared with code objects' raw file names
 _LIBRARIES = tuple(f"{os.sep}{name}{os.sep}" for name in ("torch", "numpy", "unittest", "_pytest"))
 
 Measure = Callable[[Mapping[str, Any], bool], List[Dict[str, Any]]]
@@ -147,7 +148,7 @@ class Comparisons:
 
 @functools.lru_cache(maxsize=None)
 def _is_library(file: str) -> bool:
-    return file.startswith(_OWN) or any(one in file for one in _LIBRARIES)
+    return file.startswith(FOLDER) or any(one in file for one in _LIBRARIES)
 
 
 def _where() -> str:

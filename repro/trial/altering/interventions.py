@@ -12,7 +12,7 @@ import itertools
 import sys
 from typing import Any, Callable, ContextManager, Dict, Iterator, Mapping, Sequence, Set, Tuple
 
-from .dispatching import dispatching, name_of
+from ..dispatching import dispatching, name_of
 from .widening import widened
 
 Touched = Dict[str, int]

@@ -6,7 +6,7 @@ import random
 import sys
 from typing import Any, Dict, List, Optional
 
-from .dispatching import dispatching, name_of
+from ..dispatching import dispatching, name_of
 
 RANDOM = frozenset(
     (

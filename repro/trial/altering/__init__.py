@@ -1,0 +1,1 @@
+"""A test run in another way than its file says: other arguments, constants, precision or switches."""

@@ -1,0 +1,1 @@
+"""What a test draws at random: noted, kept as bits, and given again."""
