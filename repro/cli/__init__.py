@@ -16,6 +16,7 @@ from repro import __version__
 from repro.errors import ExitCode, ReproError
 
 COMMANDS = {
+    "init": "Write a matrix.yaml for this repository: its test, its code, stacks for this machine.",
     "plan": "Show the cells, what is left out and why, and how long it would take.",
     "doctor": "Check this machine: engine, GPU, disk, network, compilers; each with the fix.",
     "build": "Build the images or environments of the cells, and run nothing.",

@@ -13,7 +13,7 @@ from repro.cells import Cell, Excluded, Expansion, expand, select
 from repro.config import Limits, Matrix, Profile, SubjectSpec, load
 from repro.engines import create, gpu_count, gpu_model, has_gpu
 from repro.engines.base import Engine, GpuMode, Say
-from repro.errors import NotReadyError
+from repro.errors import NotReadyError, UsageError
 from repro.run import Runner
 from repro.store import Ledger
 from repro.subject import Subject, override, resolve
@@ -116,7 +116,7 @@ def open_workspace(
     Raises:
         UsageError: mistakes in matrix.yaml, an unknown profile, a glob that matches nothing.
     """
-    matrix = load(matrix_file)
+    matrix = load(_there(matrix_file))
     mode = GpuMode(gpu)
     name = profile or matrix.default_profile(gpu=mode is not GpuMode.NONE and has_gpu()).name
     expansion = expand(matrix, name)
@@ -131,6 +131,16 @@ def open_workspace(
         state=state.absolute(),
         engine_name=engine,
         gpu=mode,
+    )
+
+
+def _there(matrix_file: Path) -> Path:
+    if os.path.lexists(matrix_file):
+        return matrix_file
+    raise UsageError(
+        f"there is no {matrix_file} here" if not matrix_file.is_absolute() else f"there is no {matrix_file}",
+        why="it says which test is run, and in which versions",
+        next_step="`repro init` writes one for the repository that you stand in; or name one with --matrix",
     )
 
 
