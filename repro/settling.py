@@ -12,6 +12,7 @@ from typing import Any
 from repro.engines.base import Exit
 from repro.errors import NotReadyError
 from repro.store.sound import read_sound_events
+from repro.trial.plain import open_plain, plain_size, put_aside, read_plain
 from repro.trial.records import Event, Outcome
 
 _Record = Mapping[str, Any]
@@ -119,9 +120,10 @@ def _append(records: Path, event: _Record) -> _Record:
     Raises:
         NotReadyError: the disk is full.
     """
-    cut = records.exists() and records.stat().st_size > 0 and records.read_bytes()[-1:] != b"\n"
+    cut = not read_plain(records).endswith(b"\n") and plain_size(records) > 0
     try:
-        with records.open("ab", buffering=0) as file:
+        put_aside(records)
+        with open_plain(records, append=True) as file:
             line = json.dumps({**event, "by": "kit", "time": time.time()}).encode()
             file.write((b"\n" if cut else b"") + line + b"\n")
     except OSError as error:

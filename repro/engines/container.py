@@ -20,6 +20,7 @@ from repro.engines.environment import command_of, trial_environment
 from repro.engines.gpu import GpuAccess
 from repro.engines.images import PTXAS_HOME
 from repro.engines.packages import PTXAS_INSIDE
+from repro.trial.plain import open_plain
 
 NOBODY = 65532
 """User of a trial where the kit itself runs as root: owns nothing on the host."""
@@ -98,6 +99,8 @@ def _mounts(job: Job, places: Places) -> list[Mount]:
         rows.append((places.inputs, job.inputs, True))
     if job.test_file and places.test_file:
         rows.append((places.test_file, job.test_file, True))
+    # On top of its folder: what is recorded counts for the cell and the revision that it names.
+    rows.append((f"{places.records}/request.json", job.records / "request.json", True))
     return [Mount(inside, str(path.resolve()), type="bind", read_only=ro) for inside, path, ro in rows]
 
 
@@ -174,8 +177,11 @@ class ContainerRun:
             raw = self._container.logs(tail=4000)[-OUTPUT_BYTES:]
         except FAILURES:
             return ""
+        log = self._job.records / "output.log"
         with suppress(OSError):
-            (self._job.records / "output.log").write_bytes(raw)
+            log.unlink(missing_ok=True)  # the trial may have left a link there, to any file of the host
+            with open_plain(log, append=True) as file:
+                file.write(raw)
         return raw.decode(errors="replace")
 
 

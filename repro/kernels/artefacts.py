@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from repro.trial.plain import plain_size, read_plain
+
 STAGES = ("ttir", "ttgir", "llir", "ptx", "sass")
 """In the order in which one is made from the other."""
 
@@ -57,13 +59,10 @@ def find_disassembler() -> str | None:
 
 
 def _read(ttir: Path, disassembler: str | None) -> Kernel:
-    stages = {}
-    for stage in STAGES:
-        path = ttir.with_suffix(f".{stage}")
-        if path.is_file():
-            stages[stage] = path.read_text(encoding="utf-8", errors="replace")
+    texts = {stage: read_plain(ttir.with_suffix(f".{stage}")) for stage in STAGES}
+    stages = {stage: text.decode("utf-8", "replace") for stage, text in texts.items() if text}
     cubin = ttir.with_suffix(".cubin")
-    if "sass" not in stages and disassembler is not None and cubin.is_file():
+    if "sass" not in stages and disassembler is not None and plain_size(cubin):
         text = disassemble(cubin, disassembler)
         stages |= {"sass": text} if text else {}
     return Kernel(name=ttir.stem, stages=stages, metadata=_metadata(ttir), folder=ttir.parent)
@@ -82,7 +81,7 @@ def disassemble(cubin: Path, disassembler: str) -> str:
 
 def _metadata(ttir: Path) -> dict[str, Any]:
     try:
-        held = json.loads(ttir.with_suffix(".json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        held = json.loads(read_plain(ttir.with_suffix(".json")))
+    except ValueError:
         return {}
     return held if isinstance(held, dict) else {}

@@ -8,10 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from repro.trial.plain import open_plain
 from repro.trial.records import Mode
 
 BATCH = 2000
 """Lines that go into the ledger in one transaction."""
+
+LONGEST = 2**24
+"""Bytes of a line that may be a record; a trial writes some kilobytes."""
 
 _INTEGERS = range(-(2**63), 2**63)
 
@@ -54,7 +58,8 @@ def read_request(folder: Path) -> tuple[Request | None, str]:
     """What the block was asked to do, and why that cannot be told ("" if it can)."""
     path = folder / "request.json"
     try:
-        asked = json.loads(path.read_text(encoding="utf-8"))
+        with open_plain(path) as file:
+            asked = json.loads(file.read())
         request = Request(
             cell=text(asked["cell"]),
             revision=text(asked["subject"]),
@@ -72,12 +77,15 @@ def read_request(folder: Path) -> tuple[Request | None, str]:
 
 
 def whole_lines(path: Path, offset: int) -> list[bytes]:
-    """Up to `BATCH` lines from a byte offset on. A last line without its end is still being written."""
+    """Up to `BATCH` lines from a byte offset on. A last line without its end is still being written.
+
+    A line of more than `LONGEST` bytes comes in pieces, none of which is a record.
+    """
     lines: list[bytes] = []
-    with path.open("rb") as file:
+    with open_plain(path) as file:
         file.seek(offset)
-        for line in file:
-            if not line.endswith(b"\n") or len(lines) == BATCH:
+        while len(lines) < BATCH and (line := file.readline(LONGEST)):
+            if not line.endswith(b"\n") and len(line) < LONGEST:
                 break
             lines.append(line)
     return lines

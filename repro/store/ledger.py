@@ -19,6 +19,7 @@ from repro.store.blocks import Request, read_request, whole_lines
 from repro.store.events import Cursor, read_batch
 from repro.store.model import Build, Ingested
 from repro.store.queries import Queries
+from repro.trial.plain import plain_size
 
 
 class Ledger(Queries):
@@ -88,7 +89,7 @@ class Ledger(Queries):
             ReproError: the ledger is damaged, or a newer kit wrote the block.
         """
         records = folder / "records.jsonl"
-        size = records.stat().st_size if records.exists() else 0
+        size = plain_size(records)
         known = self._known(folder.name, size)
         if known is not None:
             return known
@@ -184,7 +185,7 @@ class Ledger(Queries):
     def _ingest_batch(self, folder: Path, records: Path, request: Request) -> tuple[Ingested, bool]:
         with self._transaction() as db:  # the offset is read under the lock: two may look at one block
             block, cursor = writes.block_cursor(db, folder.name, request)
-            lines = whole_lines(records, cursor.offset) if records.exists() else []
+            lines = whole_lines(records, cursor.offset) if plain_size(records) else []
             batch = read_batch(lines, cursor, request)
             trials = writes.add_batch(db, block, request, batch)
             writes.save_cursor(db, block, request, cursor)

@@ -6,20 +6,19 @@ import json
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
+from .plain import open_plain, read_plain
+
 OnGarbled = Callable[[int, str], None]
 """Takes the number (from 1) and the beginning of a line that holds no event."""
 
 
 def read_events(path: Path, *, on_garbled: Optional[OnGarbled] = None) -> Iterator[Dict[str, Any]]:
-    """The events of a block file, in order; none where the file is absent.
+    """The events of a block file, in order; none where there is no such file, or something else in its place.
 
     A last line without its end is what a cut leaves behind: it is passed over in silence. Any other line
     that holds no event goes to `on_garbled`.
     """
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        return
+    data = read_plain(path)
     for number, line in enumerate(data.split(b"\n"), start=1):
         event = _event(line)
         if event is not None:
@@ -38,10 +37,10 @@ class Follower:
     def poll(self) -> List[Dict[str, Any]]:
         """The events whose lines were completed since the last call."""
         try:
-            with self._path.open("rb") as file:
+            with open_plain(self._path) as file:
                 file.seek(self._offset)
                 data = file.read()
-        except FileNotFoundError:
+        except OSError:
             return []
         whole = data[: data.rfind(b"\n") + 1]
         self._offset += len(whole)

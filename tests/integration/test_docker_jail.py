@@ -23,6 +23,7 @@ from repro.engines.nvidia import GpuHost
 from repro.engines.process import run_logged
 from repro.engines.pythons import find
 from repro.errors import NotReadyError
+from repro.settling import settle
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
 CELL = Cell(python="3.11", torch="2.13.0", triton="3.7.1", cuda="cpu", pinned_triton="3.7.1")
@@ -275,3 +276,35 @@ def test_an_engine_that_goes_away_is_infrastructure(trial):
         ended = running.poll()
     assert ended.infra
     assert ended.code is None
+
+
+def test_links_in_the_records_lead_to_no_file_of_the_host(trial, tmp_path):
+    """Out here they would lead anywhere, and the kit may write wherever its user may."""
+    secret = tmp_path / "secret"
+    secret.write_text("untouched")
+    trial.run(f"""
+        import os
+        for name in ("output.log", "records.jsonl"):
+            os.symlink({str(secret)!r}, "/records/" + name)
+        print("alias sudo=evil", flush=True)
+        os._exit(3)""")
+    settle(trial.folder / "records" / "records.jsonl", Exit(code=3, detail="alias sudo=evil"), None)
+    assert secret.read_text() == "untouched"
+    assert "evil" in (trial.folder / "records" / "output.log").read_text()
+
+
+def test_what_was_asked_of_a_trial_cannot_be_rewritten(trial):
+    """Its cell, revision and seeds are what its records count for."""
+    answer = trial.answer(f"""
+        import os
+        answer = []
+        for change in (lambda p: open(p, "w"), os.unlink, lambda p: os.rename(p, p + "2"),
+                       lambda p: os.rename("/records/forged", p), lambda p: os.chmod(p, 0o777)):
+            open("/records/forged", "w").close()
+            try:
+                change("/records/request.json")
+                answer.append("changed")
+            except OSError:
+                pass
+        {SAY}""")
+    assert answer == []

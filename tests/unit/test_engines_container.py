@@ -55,6 +55,7 @@ def test_only_records_and_cache_are_writable(job):
     mounts = {mount["Target"]: mount["ReadOnly"] for mount in given(CPU, job)["mounts"]}
     assert mounts == {
         "/kit": True, "/subject": True, "/records": False, "/cache": False, "/extra/test_own.py": True,
+        "/records/request.json": True,
     }  # fmt: skip
 
 
