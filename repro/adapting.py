@@ -10,7 +10,7 @@ from typing import Any
 from repro.bisect.kept import Inputs
 from repro.config import SubjectSpec
 from repro.engines.base import Prepared
-from repro.errors import NotReadyError, UsageError
+from repro.errors import UsageError
 from repro.run import Order, Runner, Target
 from repro.trial.reader import read_events
 from repro.trial.records import Mode
@@ -134,12 +134,7 @@ def observe(
         extra={"adapter": brought},
     )
     ran = runner.run(target, prepared, order)
-    if ran.infra:
-        raise NotReadyError(
-            f"the adapter could not be asked in {target.cell.id}: {ran.gave_up}",
-            why="the engine, the disk or the GPU failed, not the test",
-            next_step="repro doctor, then the same command again",
-        )
+    ran.require(f"the adapter could not be asked in {target.cell.id}")
     found = read_adapted(ran.folders[-1] / "adapter.jsonl", seeds)
     if not (found.jumps or found.predicted or found.troubles):
         why = ran.gave_up or "no comparison of these trials was of a gradient by a coordinate"

@@ -21,7 +21,7 @@ from repro import __version__
 from repro.cells import Cell
 from repro.engines.base import Engine, Exit, Job, Limits, Prepared, Running, Say
 from repro.engines.process import cancel_running
-from repro.errors import BuildError
+from repro.errors import BuildError, NotReadyError
 from repro.settling import Settled, settle
 from repro.store import Ledger, Series
 from repro.subject import Subject
@@ -101,6 +101,24 @@ class Ran:
     infra: bool = False
     busy: float = 0.0
     folders: tuple[Path, ...] = ()
+
+    def require(self, what: str, *, resumes: bool = False) -> None:
+        """Go no further with trials that the engine, the disk or the GPU stopped.
+
+        Args:
+            what: what could not be done, and where.
+            resumes: whether the same command goes on where this one stopped.
+
+        Raises:
+            NotReadyError: `infra`.
+        """
+        if self.infra:
+            raise NotReadyError(
+                f"{what}: {self.gave_up}",
+                why="the engine, the disk or the GPU failed, not the test",
+                next_step="`repro doctor`, then the same command"
+                + ("; it goes on where it stopped" if resumes else " again"),
+            )
 
 
 class Interrupted(KeyboardInterrupt):

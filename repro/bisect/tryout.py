@@ -171,12 +171,7 @@ class Tryout:
         return max((seed + 1 for seed in done if seed >= first), default=first)
 
     def _raise_untestable(self, index: int, series: Series, counts: Counts, ran: Ran) -> None:
-        if ran.infra:
-            raise NotReadyError(
-                f"the trials of {self.line.candidates[index].label} could not run: {ran.gave_up}",
-                why="the engine, the disk or the GPU failed, not the test",
-                next_step="`repro doctor`, then the same command; it goes on where it stopped",
-            )
+        ran.require(f"the trials of {self.line.candidates[index].label} could not run", resumes=True)
         if not counts.others:
             raise NotReadyError(
                 f"the trials did not run on {series.gpu or 'the CPU'}",

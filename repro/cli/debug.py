@@ -16,7 +16,7 @@ from repro import ui
 from repro.cli.inspect import one_cell
 from repro.cli.options import Place, subject_options, workspace_options
 from repro.cli.workspace import only_run, open_runner
-from repro.errors import NotReadyError, NotReproducedError, UsageError
+from repro.errors import NotReproducedError, UsageError
 from repro.inspect.choosing import Choice, choose
 from repro.run import Order, Ran, Runner, Target
 from repro.trial.reader import read_events
@@ -126,12 +126,7 @@ def _finish(ran: Ran, target: Target, choice: Choice) -> None:
         NotReadyError: the engine failed.
         NotReproducedError: the trial passed, or never came to its end.
     """
-    if ran.infra:
-        raise NotReadyError(
-            f"the debugger could not run in {target.cell.id}: {ran.gave_up}",
-            why="the engine, the disk or the GPU failed, not the test",
-            next_step="repro doctor",
-        )
+    ran.require(f"the debugger could not run in {target.cell.id}")
     folder = ran.folders[-1]
     answers = folder / "debug.txt"
     if answers.exists():

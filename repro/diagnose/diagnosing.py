@@ -104,6 +104,7 @@ def _reproduce(fire: Range, question: Question, series: Series, say: Say) -> Non
         done = ledger.done_seeds(series)
         seeds = [seed for seed in range(count + len(done)) if seed not in done][:count]
         ran = fire.runner.run(fire.target, fire.prepared, Order(seeds=seeds, gpu=question.gpu))
+        ran.require(f"the trials of {fire.target.cell.id} could not run", resumes=True)
         if ran.ended < count:
             break
     if not tally.failed:

@@ -100,7 +100,8 @@ class Range:
             watch: note what is drawn.
 
         Raises:
-            Interrupted, NotReadyError: as `Runner.run`.
+            Interrupted: as `Runner.run`.
+            NotReadyError: the engine, the disk or the GPU failed.
         """
         order = self._order(seeds, [intervention], watch=watch)
         mode = Mode.FRESH if fresh else Mode.SEEDS
@@ -113,7 +114,8 @@ class Range:
             series: seeds by intervention; "" for none. Those that may kill the process come last.
 
         Raises:
-            Interrupted, NotReadyError: as `Runner.run`.
+            Interrupted: as `Runner.run`.
+            NotReadyError: the engine, the disk or the GPU failed.
         """
         plan = [(name, seed) for name, seeds in series.items() for seed in seeds]
         found: dict[str, list[Shot]] = {name: [] for name in series}
@@ -133,6 +135,7 @@ class Range:
 
     def _run(self, order: Order) -> list[Shot]:
         ran = self.runner.run(self.target, self.prepared, order)
+        ran.require(f"the trials of an experiment could not run in {self.target.cell.id}")
         return [shot for folder in ran.folders for shot in read_shots(folder / "records.jsonl")]
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from repro.engines.base import Prepared
-from repro.errors import NotReadyError
 from repro.factors.judging import Effect, Pairs, judge_factors, pair
 from repro.factors.known import Factor, Host, why_not
 from repro.run import Order, Runner, Target
@@ -100,12 +99,7 @@ class Varying:
                 cache=None if factor is None else self._cache(target),
             )
             ran = self.runner.run(target, prepared, order)
-            if ran.infra:
-                raise NotReadyError(
-                    f"the trials of {target.cell.id} could not run: {ran.gave_up}",
-                    why="the engine, the disk or the GPU failed, not the test",
-                    next_step="repro doctor, then the same command; it goes on where it stopped",
-                )
+            ran.require(f"the trials of {target.cell.id} could not run", resumes=True)
             if ran.gave_up:
                 return
 

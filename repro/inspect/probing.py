@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 
 from repro.bisect.kept import Inputs
 from repro.engines.base import Prepared
-from repro.errors import NotReadyError, NotReproducedError
+from repro.errors import NotReproducedError
 from repro.inspect.records import Probe, read
 from repro.run import Order, Runner, Target
 from repro.trial.records import Mode
@@ -80,12 +80,7 @@ def probe(runner: Runner, target: Target, prepared: Prepared, wanted: Wanted) ->
     )
     limits = replace(runner.limits, trial_timeout=runner.limits.trial_timeout * SLOWER)
     ran = replace(runner, limits=limits).run(target, prepared, order)
-    if ran.infra:
-        raise NotReadyError(
-            f"the probe could not run in {target.cell.id}: {ran.gave_up}",
-            why="the engine, the disk or the GPU failed, not the test",
-            next_step="repro doctor, then the same command again",
-        )
+    ran.require(f"the probe could not run in {target.cell.id}")
     path = ran.folders[-1] / "probe.jsonl"
     if not path.exists():
         raise NotReproducedError(

@@ -82,12 +82,7 @@ def compile_in(runner: Runner, target: Target, prepared: Prepared, wanted: Wante
         extra={"machine_code": True, "profile": wanted.profile},
     )
     ran = runner.run(target, prepared, order)
-    if ran.infra:
-        raise NotReadyError(
-            f"the trial could not run in {target.cell.id}: {ran.gave_up}",
-            why="the engine, the disk or the GPU failed, not the test",
-            next_step="repro doctor, then the same command again",
-        )
+    ran.require(f"the trial could not run in {target.cell.id}")
     events = list(read_sound_events(ran.folders[-1] / "records.jsonl"))
     ends = [event for event in events if event["event"] == Event.END]
     if not ends:

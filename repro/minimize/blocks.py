@@ -12,7 +12,6 @@ from typing import Any
 
 from repro.bisect.kept import Inputs
 from repro.engines.base import Prepared
-from repro.errors import NotReadyError
 from repro.run import Order, Runner, Target
 from repro.store.sound import read_sound_events
 from repro.trial.records import Event, Mode, Outcome
@@ -77,12 +76,7 @@ class Blocks:
             extra=extra,
         )
         ran = self.runner.run(self.target, self.prepared, order)
-        if ran.infra:
-            raise NotReadyError(
-                f"the trials of a smaller case could not run: {ran.gave_up}",
-                why="the engine, the disk or the GPU failed, not the test",
-                next_step="repro doctor, then the same command again",
-            )
+        ran.require("the trials of a smaller case could not run")
         events = list(read_sound_events(ran.folders[-1] / "records.jsonl"))
         self.trials += sum(event["event"] == Event.END for event in events)
         self.processes += 1

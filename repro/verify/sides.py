@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from repro.bisect.kept import Inputs, take
 from repro.engines.base import Prepared
-from repro.errors import NotReadyError
 from repro.run import KEPT_INPUTS, Order, Ran, Runner, Target
 from repro.store import Series, Tally, Trial
 from repro.trial.records import Mode
@@ -88,12 +87,7 @@ class Side:
 
     def _run(self, order: Order) -> Ran:
         ran = self.runner.run(self.target, self.prepared, order)
-        if ran.infra:
-            raise NotReadyError(
-                f"trials could not run in {self.target.cell.id}: {ran.gave_up}",
-                why="the engine, the disk or the GPU failed, not the test",
-                next_step="`repro doctor`, then the same command; it goes on where it stopped",
-            )
+        ran.require(f"trials could not run in {self.target.cell.id}", resumes=True)
         return ran
 
     def _recorded(self, mode: Mode) -> Iterator[Trial]:
