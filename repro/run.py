@@ -24,8 +24,9 @@ from repro.engines.process import cancel_running
 from repro.errors import BuildError, NotReadyError
 from repro.settling import Settled, settle
 from repro.store import Ledger, Series
+from repro.store.sound import read_sound_events
 from repro.subject import Subject
-from repro.trial.reader import read_events
+from repro.trial.plain import plain_size, read_plain
 from repro.trial.records import SCHEMA, Event, Mode
 
 DEATHS_IN_A_ROW = 10
@@ -224,7 +225,9 @@ class Runner:
         job = replace(job, request={**job.request, "test": pattern, "expand": "list"})
         with self.engine.start(prepared, job) as running:
             self._watch(running, folder, lambda: None)
-        listed = [event for event in read_events(folder / "records.jsonl") if event["event"] == Event.TESTS]
+        listed = [
+            event for event in read_sound_events(folder / "records.jsonl") if event["event"] == Event.TESTS
+        ]
         return [str(name) for event in listed for name in event["ids"]]
 
     def recover(self) -> None:
@@ -329,7 +332,7 @@ class _Pulse:
 
     def beats(self) -> bool:
         """Whether there are new records."""
-        size = self._records.stat().st_size if self._records.exists() else 0
+        size = plain_size(self._records)
         if size == self._size:
             return False
         self._size, self._since = size, self._clock()
@@ -349,8 +352,7 @@ class _Pulse:
 
 def _begun(records: Path) -> bool:
     """Whether a first trial has begun."""
-    with records.open("rb") as file:
-        return b'{"event": "start"' in file.read()
+    return b'{"event": "start"' in read_plain(records)
 
 
 def _part(order: Order, pending: Sequence[int], ended: int) -> Order:

@@ -19,7 +19,8 @@ from repro.cli.workspace import only_run, open_runner
 from repro.errors import NotReproducedError, UsageError
 from repro.inspect.choosing import Choice, choose
 from repro.run import Order, Ran, Runner, Target
-from repro.trial.reader import read_events
+from repro.store.sound import read_sound_events
+from repro.trial.plain import read_plain
 from repro.trial.records import Event, Mode, Outcome
 
 
@@ -128,10 +129,8 @@ def _finish(ran: Ran, target: Target, choice: Choice) -> None:
     """
     ran.require(f"the debugger could not run in {target.cell.id}")
     folder = ran.folders[-1]
-    answers = folder / "debug.txt"
-    if answers.exists():
-        click.echo(answers.read_text(encoding="utf-8"), nl=False)
-    ends = [event for event in read_events(folder / "records.jsonl") if event["event"] == Event.END]
+    click.echo(read_plain(folder / "debug.txt").decode("utf-8", "replace"), nl=False)
+    ends = [event for event in read_sound_events(folder / "records.jsonl") if event["event"] == Event.END]
     if ends and ends[-1]["outcome"] not in (Outcome.PASSED, Outcome.SKIPPED):
         return
     came = f"it came to {ends[-1]['outcome']}" if ends else ran.gave_up or "it did not run"

@@ -9,7 +9,7 @@ from typing import Any
 
 from repro.engines.base import Prepared
 from repro.run import Order, Runner, Target
-from repro.trial.reader import read_events
+from repro.store.sound import read_sound_events
 from repro.trial.records import Event, Mode, Outcome
 
 ASIDE = "diagnosis"
@@ -141,7 +141,7 @@ class Range:
 
 def read_shots(path: Path) -> list[Shot]:
     """The trials of one process's record; a trial that its process died of is a crash."""
-    return list(_shots(read_events(path)))
+    return list(_shots(read_sound_events(path)))
 
 
 def _shots(events: Iterable[Mapping[str, Any]]) -> Iterable[Shot]:
