@@ -216,7 +216,6 @@ def _modes(asked: Asked, rev: str | None) -> Iterator[tuple[str, str | None]]:
 
 @contextmanager
 def _investigation(workspace: Workspace, asked: Asked) -> Iterator[Investigation]:
-    gpus = workspace.gpus()
     with open_runner(workspace, ui.say) as runner:
         ui.say(describe(runner.engine))
         if runner.engine.name != "docker" and (asked.axis == "commit" or asked.repo):
@@ -224,7 +223,7 @@ def _investigation(workspace: Workspace, asked: Asked) -> Iterator[Investigation
         yield Investigation(
             runner=runner,
             question=_question(workspace, asked),
-            gpu=gpus[0] if gpus else None,
+            gpu=workspace.first_gpu(),
             say=ui.say,
             earlier=asked.test_map,
             fresh=asked.fresh,

@@ -119,9 +119,8 @@ def _check(
         checkout=checkout,
         earlier={commit: (checkout.subject(commit).revision, spec.test)},
     )
-    gpus = workspace.gpus()
     with only_run(workspace.state), open_runner(workspace, ui.say) as runner, build_threads(1) as pool:
-        tryout = Tryout(runner, line, gpu=gpus[0] if gpus else None, pool=pool, clock=time.monotonic)
+        tryout = Tryout(runner, line, gpu=workspace.first_gpu(), pool=pool, clock=time.monotonic)
         answer, counts = check(tryout, rates, most=trials)
     said = "unclear, so skipped" if answer is None else answer.name.lower()
     print(f"{line.candidates[0].label}: {said}: {counts.failed} of {counts.rated} failed", file=sys.stdout)

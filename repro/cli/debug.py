@@ -50,7 +50,7 @@ def debug(
     workspace.check_gpu()
     here = one_cell(workspace.cells, cell)
     tested = workspace.subject(subject, test, test_file)
-    gpu = next(iter(workspace.gpus()), None)
+    gpu = workspace.first_gpu()
     with only_run(workspace.state), open_runner(workspace, ui.say) as runner:
         preferred = [*([here] if here else []), *workspace.cells]
         choice = choose(runner, tested, list(dict.fromkeys(preferred)), seed, gpu)

@@ -63,11 +63,10 @@ def _question(
     workspace: Workspace, runner: Runner, tested: Subject, trials: int | None, budget: float
 ) -> Question:
     cell = _cell(workspace, runner.ledger, tested)
-    gpus = workspace.gpus() if cell.on_gpu else []
     settings, axes = workspace.profile.trials, workspace.profile.axes
     return Question(
         target=Target(cell=cell, subject=tested),
-        gpu=gpus[0] if gpus else None,
+        gpu=workspace.first_gpu() if cell.on_gpu else None,
         trials=trials or settings.count,
         block=settings.block,
         budget=budget,

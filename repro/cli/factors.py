@@ -71,13 +71,12 @@ def _chosen(workspace: Workspace, names: tuple[str, ...]) -> list[Factor]:
 
 
 def _varying(workspace: Workspace, runner: Runner, target: Target, seeds: range, budget: float) -> Varying:
-    gpus = workspace.gpus()
     return Varying(
         runner=runner,
         target=target,
         prepared=runner.prepare(target),
-        gpu=gpus[0] if gpus else None,
-        host=Host(gpus=len(gpus), engine=runner.engine.name),
+        gpu=workspace.first_gpu(),
+        host=Host(gpus=len(workspace.gpus()), engine=runner.engine.name),
         seeds=seeds,
         clock=time.monotonic,
         until=time.monotonic() + budget,

@@ -71,7 +71,7 @@ def inspect(
     workspace.check_gpu()
     here, there = one_cell(workspace.cells, cell), one_cell(workspace.cells, against)
     tested = workspace.subject(subject, test, test_file)
-    gpu = next(iter(workspace.gpus()), None)
+    gpu = workspace.first_gpu()
     with only_run(workspace.state), open_runner(workspace, ui.say) as runner:
         preferred = [*([here] if here else []), *workspace.cells]
         choice = choose(runner, tested, list(dict.fromkeys(preferred)), seed, gpu)

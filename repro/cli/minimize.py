@@ -74,10 +74,9 @@ def minimize(
 
 def _blocks(workspace: Workspace, runner: Runner, target: Target, budget: float) -> Blocks:
     prepared = runner.prepare(target)
-    gpus = workspace.gpus()
     until = time.monotonic() + budget
     return Blocks(
-        runner=runner, target=target, prepared=prepared, gpu=gpus[0] if gpus else None,
+        runner=runner, target=target, prepared=prepared, gpu=workspace.first_gpu(),
         clock=time.monotonic, until=until,
     )  # fmt: skip
 

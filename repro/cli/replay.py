@@ -54,13 +54,12 @@ def replay(
     workspace = place.open()
     workspace.check_gpu()
     tested = workspace.subject(subject, test, test_file)
-    gpus = workspace.gpus()
     with only_run(workspace.state), open_runner(workspace, ui.say) as runner, build_threads(2) as pool:
         source = _source(workspace, runner.ledger, tested)
         replaying = Replaying(
             runner=runner,
             subject=tested,
-            gpu=gpus[0] if gpus else None,
+            gpu=workspace.first_gpu(),
             times=times,
             fresh=fresh,
             clock=time.monotonic,

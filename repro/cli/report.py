@@ -118,8 +118,7 @@ def _with_script(told: Report, ledger: Ledger, asked: _Asked, wanted: bool, dry_
 
 def _shown(told: Report, ledger: Ledger, asked: _Asked) -> Report:
     workspace = asked.place.open()
-    gpus = workspace.gpus()
-    cell, case = choose_case(told, ledger.path, workspace.cells, gpu_model() if gpus else "")
+    cell, case = choose_case(told, ledger.path, workspace.cells, gpu_model() if workspace.gpus() else "")
     tested = at_revision(workspace.subject(asked.subject, told.test, asked.test_file), told, workspace.state)
     case = replace(case, clean=asked.redactor.text)
     target = Target(cell=cell, subject=tested)
@@ -127,7 +126,7 @@ def _shown(told: Report, ledger: Ledger, asked: _Asked) -> Report:
         runner = make_runner(workspace, ledger, ui.say)
         prepared = runner.prepare(target)
         ui.say(f"running a standalone script in {cell.id}")
-        gpu = gpus[0] if gpus and cell.on_gpu else None
+        gpu = workspace.first_gpu() if cell.on_gpu else None
         proof = prove(runner, target, prepared, case, gpu=gpu, clock=time.monotonic)
     return replace(told, proof=proof, origin=tested.origin)
 

@@ -130,13 +130,12 @@ def _fix(
 def _verifying(
     workspace: Workspace, runner: Runner, as_is: Subject, fix: Fix, confidence: float, pace: Pace
 ) -> Verifying:
-    gpus = workspace.gpus()
     cell, tally = _known(workspace, runner, as_is)
     sides = []
     for subject in (as_is, fix.subject):
         target = Target(cell=cell, subject=subject)
         prepared = runner.prepare(target)
-        sides.append(Side(runner=runner, target=target, prepared=prepared, gpu=gpus[0] if gpus else None))
+        sides.append(Side(runner=runner, target=target, prepared=prepared, gpu=workspace.first_gpu()))
     return Verifying(
         runner=runner,
         as_is=sides[0],

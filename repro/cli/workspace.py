@@ -62,6 +62,10 @@ class Workspace:
         wanted = self.gpu is not GpuMode.NONE and any(cell.on_gpu for cell in self.cells)
         return list(range(gpu_count())) if wanted else []
 
+    def first_gpu(self) -> int | None:
+        """Index of the GPU for trials that run one after the other; None where no cell needs one."""
+        return next(iter(self.gpus()), None)
+
     def check_gpu(self) -> None:
         """Refuse GPU cells where no GPU can be had, before anything is built for them.
 
