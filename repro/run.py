@@ -221,7 +221,7 @@ class Runner:
             Interrupted: `stop` was set.
         """
         folder = self._new_folder()
-        job = self._job(folder, target, prepared, Order(seeds=(), keep_inputs=0))
+        job = self.job(folder, target, prepared, Order(seeds=(), keep_inputs=0))
         job = replace(job, request={**job.request, "test": pattern, "expand": "list"})
         with self.engine.start(prepared, job) as running:
             self._watch(running, folder, lambda: None)
@@ -243,7 +243,7 @@ class Runner:
     ) -> Settled:
         if self.stop.is_set():
             raise Interrupted
-        job = self._job(folder, target, prepared, order)
+        job = self.job(folder, target, prepared, order)
         with self.engine.start(prepared, job) as running:
             exit_, timed_out = self._watch(running, folder, heard)
         block = settle(folder / "records.jsonl", exit_, timed_out)
@@ -284,7 +284,12 @@ class Runner:
         folder.mkdir(parents=True)
         return folder
 
-    def _job(self, folder: Path, target: Target, prepared: Prepared, order: Order) -> Job:
+    def job(self, folder: Path, target: Target, prepared: Prepared, order: Order) -> Job:
+        """What the engine has to start for an order.
+
+        Args:
+            folder: takes the records; exists.
+        """
         cell, subject = target.cell, target.subject
         cache = order.cache or self.state / "cache" / prepared.digest[:12] / subject.revision[:24]
         cache.mkdir(parents=True, exist_ok=True)

@@ -177,7 +177,7 @@ class _Bench:
         stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
         folder = self._runner.state / "scripts" / f"{stamp}-{os.urandom(4).hex()}"
         folder.mkdir(parents=True)
-        job = self._runner._job(
+        job = self._runner.job(
             folder, self.target, self._prepared, Order(seeds=[seed], gpu=self._gpu, keep_inputs=0)
         )
         return job, str(folder.resolve()) if self._local else "/records"
