@@ -18,10 +18,11 @@ from repro.cli.options import Place, subject_options, workspace_options
 from repro.cli.workspace import only_run, open_runner
 from repro.errors import NotReproducedError, UsageError
 from repro.inspect.choosing import Choice, choose
-from repro.run import Order, Ran, Runner, Target
+from repro.inspect.looking import look
+from repro.run import Ran, Runner, Target
 from repro.store.sound import read_sound_events
 from repro.trial.plain import read_plain
-from repro.trial.records import Event, Mode, Outcome
+from repro.trial.records import Event, Outcome
 
 
 @click.command()
@@ -92,20 +93,8 @@ def _debug(runner: Runner, target: Target, choice: Choice, commands: list[str], 
     patient = dataclasses.replace(
         runner, limits=dataclasses.replace(runner.limits, trial_timeout=math.inf, startup_timeout=math.inf)
     )
-    inputs = choice.inputs
-    file = inputs.file if inputs else None
-    seed = inputs.identity if inputs and file else choice.seed
-    order = Order(
-        seeds=[seed],
-        mode=Mode.REPLAY if file else Mode.SEEDS,
-        gpu=gpu,
-        keep_inputs=0,
-        replay={seed: file} if file else {},
-        aside="looks",
-        once=True,
-        extra={"debug": commands},
-        terminal=not commands,
-    )
+    extra = {"debug": commands}
+    order = look(choice.seed, choice.inputs, gpu=gpu, extra=extra, terminal=not commands)
     with _terminal_for_child() if order.terminal else contextlib.nullcontext():
         return patient.run(target, runner.prepare(target), order)
 

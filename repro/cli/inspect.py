@@ -17,10 +17,11 @@ from repro.inspect import tensorboard, words
 from repro.inspect.choosing import Choice, choose
 from repro.inspect.parting import parting
 from repro.inspect.plain import parting_to_json, probe_to_json
-from repro.inspect.probing import Options, Wanted, probe
+from repro.inspect.probing import Wanted, probe
 from repro.inspect.records import Probe
 from repro.run import Runner, Target
 from repro.subject import Subject
+from repro.trial.request import ProbeRequest
 
 
 @click.command()
@@ -79,7 +80,7 @@ def inspect(
             seed=choice.seed,
             inputs=choice.inputs,
             gpu=gpu,
-            options=Options(seconds=seconds, derivatives=seconds > 0),
+            options=ProbeRequest(seconds=seconds, derivatives=seconds > 0),
         )
         cells = list(dict.fromkeys([here or choice.cell, *([there] if there else [])]))
         found = {each: _probe(runner, tested, each, wanted) for each in cells}

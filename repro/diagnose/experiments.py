@@ -14,7 +14,8 @@ from repro.engines.base import Say
 from repro.errors import ReproError
 from repro.factors import Factor, Varying, Verdict, known_factors
 from repro.factors.known import NAMED, Host, chosen
-from repro.inspect import Options, Probe, Wanted, probe
+from repro.inspect import Probe, Wanted, probe
+from repro.trial.request import ProbeRequest
 
 SEEDS = 4
 """Failing seeds that are looked into."""
@@ -115,7 +116,7 @@ class Experiments:
         if not passing or self.clock() >= self.deadline:
             return None
         try:
-            wanted = Wanted(seed=passing[0], gpu=at.gpu, options=Options(derivatives=False))
+            wanted = Wanted(seed=passing[0], gpu=at.gpu, options=ProbeRequest(derivatives=False))
             return probe(at.runner, at.target, at.prepared, wanted)
         except ReproError:
             return None

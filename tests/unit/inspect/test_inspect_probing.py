@@ -9,11 +9,12 @@ from fake_engine import DIED, LOST, FakeEngine, bench, cell
 from seen import step, write
 
 from repro.errors import NotReadyError, NotReproducedError
-from repro.inspect import Options, Wanted, probe, tensorboard
+from repro.inspect import Wanted, probe, tensorboard
 from repro.inspect.choosing import choose
 from repro.inspect.records import Probe
 from repro.run import Order
 from repro.store import Ledger
+from repro.trial.request import ProbeRequest
 
 A, B = cell("3.6.0"), cell("3.7.1")
 
@@ -37,7 +38,7 @@ def kit(tmp_path):
 
 def look(kit, seed=3, **options):
     target = kit.target(B)
-    wanted = Wanted(seed=seed, options=Options(**options))
+    wanted = Wanted(seed=seed, options=ProbeRequest(**options))
     return probe(kit.runner, target, kit.runner.prepare(target), wanted)
 
 
