@@ -9,16 +9,14 @@ import click
 
 from repro import ui
 from repro.adapting import adapter_of
-from repro.cells import Cell
 from repro.cli.options import DURATION, Place, json_option, subject_options, workspace_options
 from repro.cli.workspace import Workspace, only_run, open_runner
 from repro.diagnose import Question, sentences, to_json
 from repro.diagnose import diagnose as run_experiments
 from repro.errors import ExitCode
+from repro.failing import failing_cells
 from repro.run import Runner, Target
-from repro.store import Ledger
 from repro.subject import Subject
-from repro.trial.records import Mode
 
 
 @click.command()
@@ -62,21 +60,16 @@ def diagnose(
 def _question(
     workspace: Workspace, runner: Runner, tested: Subject, trials: int | None, budget: float
 ) -> Question:
-    cell = _cell(workspace, runner.ledger, tested)
+    gpu = workspace.first_gpu()
+    failing = failing_cells(runner, tested, workspace.cells, gpu=gpu)
+    cell = failing[0][0] if failing else workspace.cells[0]
     settings, axes = workspace.profile.trials, workspace.profile.axes
     return Question(
         target=Target(cell=cell, subject=tested),
-        gpu=workspace.first_gpu() if cell.on_gpu else None,
+        gpu=gpu if cell.on_gpu else None,
         trials=trials or settings.count,
         block=settings.block,
         budget=budget,
         adapter=adapter_of(workspace.matrix.subject),
         env=sorted({pair for values in axes.env or () for pair in values} - set(cell.env)),
     )
-
-
-def _cell(workspace: Workspace, ledger: Ledger, tested: Subject) -> Cell:
-    """The cell with the most failures; without any, the first."""
-    tallies = ledger.tallies(revision=tested.revision, test=tested.test, mode=Mode.SEEDS)
-    failed = {tally.series.cell: tally.failed for tally in tallies}
-    return max(workspace.cells, key=lambda cell: failed.get(cell.id, 0))

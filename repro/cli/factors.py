@@ -14,10 +14,9 @@ from repro.cli.workspace import Workspace, only_run, open_runner
 from repro.errors import UsageError
 from repro.factors import Effect, Factor, Varying, Verdict, known_factors, to_json
 from repro.factors.known import Host, chosen
+from repro.failing import failing_cells
 from repro.run import Runner, Target
-from repro.store import Ledger
 from repro.subject import Subject
-from repro.trial.records import Mode
 
 COLUMNS = ("factor", "without>", "with>", "q>", "numbers differ>", "worst error / tolerance>", "verdict")
 
@@ -49,7 +48,7 @@ def factors(
     tested = workspace.subject(subject, test, test_file)
     wanted = _chosen(workspace, names)
     with only_run(workspace.state), open_runner(workspace, ui.say) as runner:
-        cell = _cell(workspace, runner.ledger, tested)
+        cell = _cell(workspace, runner, tested)
         seeds = range(first_seed, first_seed + trials)
         varying = _varying(workspace, runner, Target(cell=cell, subject=tested), seeds, budget)
         effects = varying.run(wanted)
@@ -84,13 +83,11 @@ def _varying(workspace: Workspace, runner: Runner, target: Target, seeds: range,
     )
 
 
-def _cell(workspace: Workspace, ledger: Ledger, subject: Subject) -> Cell:
+def _cell(workspace: Workspace, runner: Runner, subject: Subject) -> Cell:
     """The cell without variables of its own that has the most failures, else the newest one."""
-    tallies = ledger.tallies(revision=subject.revision, test=subject.test, mode=Mode.SEEDS)
-    failed = {tally.series.cell: tally.failed for tally in tallies if tally.failed}
     plain = [cell for cell in workspace.cells if not cell.env] or list(workspace.cells)
-    known = [cell for cell in plain if cell.id in failed]
-    return max(known, key=lambda cell: failed[cell.id]) if known else newest_released(plain)
+    failing = failing_cells(runner, subject, plain, gpu=workspace.first_gpu())
+    return failing[0][0] if failing else newest_released(plain)
 
 
 def _print(effects: list[Effect], cell: Cell, subject: Subject) -> None:

@@ -12,13 +12,13 @@ from repro import ui
 from repro.cells import Cell, newest_released
 from repro.cli.options import DURATION, Place, json_option, subject_options, workspace_options
 from repro.cli.workspace import Workspace, only_run, open_runner
-from repro.errors import ExitCode, NotReproducedError
+from repro.errors import ExitCode
+from repro.failing import failing_cells, none_failing
 from repro.minimize import Minimized, Minimizing, Options, to_json
 from repro.minimize.blocks import Blocks
 from repro.run import Runner, Target
 from repro.store import Ledger, Series
 from repro.subject import Subject
-from repro.trial.records import Mode
 
 FILE = "minimized.json"
 
@@ -59,7 +59,7 @@ def minimize(
     workspace.check_gpu()
     tested = workspace.subject(subject, test, test_file)
     with only_run(workspace.state), open_runner(workspace, ui.say) as runner:
-        cell, failing = _source(workspace, runner.ledger, tested, seed)
+        cell, failing = _source(workspace, runner, tested, seed)
         blocks = _blocks(workspace, runner, Target(cell=cell, subject=tested), budget)
         options = Options(seeds=seeds, share=share)
         found = Minimizing(blocks=blocks, options=options, say=ui.say).run(failing)
@@ -81,24 +81,19 @@ def _blocks(workspace: Workspace, runner: Runner, target: Target, budget: float)
     )  # fmt: skip
 
 
-def _source(workspace: Workspace, ledger: Ledger, subject: Subject, seed: int | None) -> tuple[Cell, int]:
+def _source(workspace: Workspace, runner: Runner, subject: Subject, seed: int | None) -> tuple[Cell, int]:
     """The cell with the most failures, and a failing seed of it; the newest one for a seed that is named.
 
     Raises:
         NotReproducedError: none has any, and no seed is named.
     """
-    tallies = ledger.tallies(revision=subject.revision, test=subject.test, mode=Mode.SEEDS)
-    failed = {tally.series: tally.failed for tally in tallies if tally.failed}
-    cells = {cell.id: cell for cell in workspace.cells}
-    known = sorted((series for series in failed if series.cell in cells), key=lambda one: -failed[one])
-    if not known and seed is None:
-        raise NotReproducedError(
-            f"the ledger has no failure of {subject.test} in these cells",
-            why="a case is made smaller from a seed that fails",
-            next_step="repro matrix, and then this again; or name one: --seed N",
+    failing = failing_cells(runner, subject, workspace.cells, gpu=workspace.first_gpu())
+    if not failing and seed is None:
+        raise none_failing(
+            subject, "a case is made smaller from a seed that fails", otherwise="name one: --seed N"
         )
-    cell = cells[known[0].cell] if known else newest_released(workspace.cells)
-    return cell, _seed(ledger, known[0]) if seed is None else seed
+    cell = failing[0][0] if failing else newest_released(workspace.cells)
+    return cell, _seed(runner.ledger, failing[0][1].series) if seed is None else seed
 
 
 def _seed(ledger: Ledger, series: Series) -> int:

@@ -8,15 +8,11 @@ import time
 import click
 
 from repro import ui
-from repro.cells import Cell
 from repro.cli.options import Place, json_option, subject_options, workspace_options
-from repro.cli.workspace import Workspace, only_run, open_runner
-from repro.errors import NotReproducedError
+from repro.cli.workspace import only_run, open_runner
+from repro.failing import failing_cells, none_failing
 from repro.replaying import Replayed, Replaying, to_json
 from repro.run import build_threads
-from repro.store import Ledger
-from repro.subject import Subject
-from repro.trial.records import Mode
 
 COLUMNS = ("cell", "seed>", "one process>", "fresh processes>", "sets of elements>")
 
@@ -55,38 +51,23 @@ def replay(
     workspace.check_gpu()
     tested = workspace.subject(subject, test, test_file)
     with only_run(workspace.state), open_runner(workspace, ui.say) as runner, build_threads(2) as pool:
-        source = _source(workspace, runner.ledger, tested)
+        gpu = workspace.first_gpu()
+        failing = failing_cells(runner, tested, workspace.cells, gpu=gpu)
+        if not failing:
+            raise none_failing(tested, "inputs are kept of trials that fail")
         replaying = Replaying(
             runner=runner,
             subject=tested,
-            gpu=workspace.first_gpu(),
+            gpu=gpu,
             times=times,
             fresh=fresh,
             clock=time.monotonic,
         )
-        found = replaying.run(workspace.cells, source, seeds, pool)
+        found = replaying.run(workspace.cells, failing[0][0], seeds, pool)
     if as_json:
         click.echo(json.dumps(to_json(found), indent=2))
     else:
         _print(found)
-
-
-def _source(workspace: Workspace, ledger: Ledger, subject: Subject) -> Cell:
-    """The cell with the most failures.
-
-    Raises:
-        NotReproducedError: none has any.
-    """
-    tallies = ledger.tallies(revision=subject.revision, test=subject.test, mode=Mode.SEEDS)
-    failed = {tally.series.cell: tally.failed for tally in tallies if tally.failed}
-    known = [cell for cell in workspace.cells if cell.id in failed]
-    if not known:
-        raise NotReproducedError(
-            f"the ledger has no failure of {subject.test} in these cells",
-            why="inputs are kept of trials that fail",
-            next_step="repro matrix, and then this again",
-        )
-    return max(known, key=lambda cell: failed[cell.id])
 
 
 def _print(found: Replayed) -> None:

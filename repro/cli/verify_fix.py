@@ -14,12 +14,12 @@ from repro.cells import Cell
 from repro.cli.options import DURATION, Place, json_option, subject_options, workspace_options
 from repro.cli.workspace import Workspace, only_run, open_runner
 from repro.config import SubjectSpec
-from repro.errors import ExitCode, NotReproducedError, UsageError
+from repro.errors import ExitCode, UsageError
+from repro.failing import failing_cells, none_failing
 from repro.run import Runner, Target
 from repro.store import Tally
 from repro.subject import Subject, override
 from repro.subject.patching import Changes, changes, patched
-from repro.trial.records import Mode
 from repro.verify import Pace, Side, Verified, Verifying, asked, claim_of, sentences, to_json
 
 
@@ -154,18 +154,10 @@ def _known(workspace: Workspace, runner: Runner, subject: Subject) -> tuple[Cell
     Raises:
         NotReproducedError: none has any.
     """
-    tallies = runner.ledger.tallies(revision=subject.revision, test=subject.test, mode=Mode.SEEDS)
-    cells = {cell.id: cell for cell in workspace.cells}
-    gpus = {cell.id: runner.gpu_model if cell.on_gpu else "" for cell in workspace.cells}
-    failing = [each for each in tallies if each.failed and gpus.get(each.series.cell) == each.series.gpu]
+    failing = failing_cells(runner, subject, workspace.cells, gpu=workspace.first_gpu())
     if not failing:
-        raise NotReproducedError(
-            f"the ledger has no failure of {subject.test} in these cells",
-            why="a fix is held against the failures of the subject as it is",
-            next_step="repro matrix, and then this again",
-        )
-    most = max(failing, key=lambda tally: tally.failed)
-    return cells[most.series.cell], most
+        raise none_failing(subject, "a fix is held against the failures of the subject as it is")
+    return failing[0]
 
 
 def _text(found: Verified) -> str:

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from repro.bisect.kept import Inputs, take
 from repro.cells import Cell
-from repro.errors import NotReproducedError
+from repro.failing import failing_cells, none_failing
 from repro.run import Runner
 from repro.subject import Subject
-from repro.trial.records import Outcome
 
 _MANY = 10**6
 
@@ -45,21 +44,19 @@ def choose(
     Raises:
         NotReproducedError: no seed was named, and no failure was recorded.
     """
-    series = {cell: runner.series(cell, subject.revision, subject.test, gpu=gpu) for cell in cells}
-    tallies = {cell: runner.ledger.tally(each) for cell, each in series.items()}
-    ordered = sorted(cells, key=lambda cell: -tallies[cell][Outcome.FAILED])
-    for cell in ordered:
-        for inputs in take(runner.ledger.kept_inputs(series[cell]), runner.state, _MANY):
+    found = failing_cells(runner, subject, cells, gpu=gpu)
+    for cell, tally in found:
+        for inputs in take(runner.ledger.kept_inputs(tally.series), runner.state, _MANY):
             if seed in (None, inputs.seed):
                 return Choice(cell=cell, seed=inputs.seed, inputs=inputs)
+    failing = {cell: runner.ledger.failing_seeds(tally.series) for cell, tally in found}
     if seed is not None:
-        failed = [cell for cell in ordered if seed in runner.ledger.failing_seeds(series[cell])]
-        return Choice(cell=(failed or list(cells))[0], seed=seed)
-    for cell in ordered:
-        if seeds := runner.ledger.failing_seeds(series[cell]):
-            return Choice(cell=cell, seed=seeds[0])
-    raise NotReproducedError(
-        f"the ledger has no failure of {subject.test} in these cells",
-        why="without --seed, what is looked into is a trial that failed",
-        next_step="repro matrix, and then this again; or name a trial that need not fail: --seed 0",
+        return Choice(cell=next((cell for cell in failing if seed in failing[cell]), cells[0]), seed=seed)
+    if failing:
+        cell, seeds = next(iter(failing.items()))
+        return Choice(cell=cell, seed=seeds[0])
+    raise none_failing(
+        subject,
+        "without --seed, what is looked into is a trial that failed",
+        otherwise="name a trial that need not fail: --seed 0",
     )
