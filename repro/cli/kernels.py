@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -21,6 +23,7 @@ from repro.run import Target
 from repro.subject import Subject
 
 _FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
+_ARCH = re.compile(r"(?:sm_?)?(\d{2,3})a?")
 _PROFILE = ("kernel", "launches>", "us>", "registers>", "shared>", "GB/s>")
 
 
@@ -35,6 +38,11 @@ _PROFILE = ("kernel", "launches>", "us>", "registers>", "shared>", "GB/s>")
     help="Variable of the second side alone; without --against, of the same cell. Repeatable.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the trial that compiles.")
+@click.option(
+    "--arch",
+    metavar="sm_NN",
+    help="Compile for a GPU that is not here: what the trial launches under Triton's interpreter.",
+)
 @click.option("--show", type=click.Choice(STAGES), help="Print this stage, or its difference.")
 @click.option("--measure", is_flag=True, help="Time, registers, bandwidth: torch's profiler and ncu.")
 @click.option("--cache", type=_FOLDER, help="Read this cache of Triton instead of running a trial.")
@@ -48,6 +56,7 @@ def kernels(
     against: str | None,
     env: tuple[str, ...],
     seed: int,
+    arch: str | None,
     show: str | None,
     measure: bool,
     cache: Path | None,
@@ -63,12 +72,13 @@ def kernels(
     else:
         workspace = place.open()
         tested = workspace.subject(subject, test, test_file)
-        wanted = Wanted(seed=seed, profile=measure)
+        wanted = Wanted(seed=seed, profile=measure, arch=_capability(arch, measure=measure))
         sides = _run(workspace, tested, [cell, against], _variables(env), wanted)
     if not any(side.kernels for side in sides):
+        refused = [f"{name}: {why}" for side in sides for name, why in side.refused.items()]
         raise NotReproducedError(
             "no kernel of Triton was compiled",
-            why="the test launches none, or the folder is no cache of Triton",
+            why="; ".join(refused[:2]) or "the test launches none, or the folder is no cache of Triton",
             next_step="name a test that launches one: --test NAME",
         )
     compared = compare(sides[0].kernels, sides[1].kernels) if len(sides) > 1 else []
@@ -90,6 +100,25 @@ def _variables(given: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     return tuple((name, value) for name, _, value in pairs)
 
 
+def _capability(arch: str | None, *, measure: bool) -> int | None:
+    if arch is None:
+        return None
+    if measure:
+        raise UsageError(
+            "--measure and --arch do not go together",
+            why="a GPU that is not here cannot be measured",
+            next_step="leave one of them out",
+        )
+    found = _ARCH.fullmatch(arch)
+    if found is None:
+        raise UsageError(
+            f"--arch {arch} is no GPU's architecture",
+            why="it is written as ptxas has it, by compute capability",
+            next_step="--arch sm_90 for an H100, sm_80 for an A100",
+        )
+    return int(found[1])
+
+
 def _run(
     workspace: Workspace,
     subject: Subject,
@@ -99,18 +128,18 @@ def _run(
 ) -> list[Compiled]:
     first = _cell(workspace, globs[0])
     second = _cell(workspace, globs[1]) if globs[1] else first if env else None
-    asked = [(first, ()), *([(second, env)] if second else [])]
-    for cell, more in asked:
-        check_compiles(Target(cell=cell, subject=subject), dict(more))
-    workspace.check_gpu()
-    gpus = workspace.gpus()
+    asked = [(first, replace(wanted, env=())), *([(second, replace(wanted, env=env))] if second else [])]
+    for cell, one in asked:
+        check_compiles(Target(cell=cell, subject=subject), one)
+    if wanted.arch is None:
+        workspace.check_gpu()
+    gpu = next(iter(workspace.gpus()), None)
     sides = []
     with only_run(workspace.state), open_runner(workspace, ui.say) as runner:
-        for cell, more in asked:
+        for cell, one in asked:
             target = Target(cell=cell, subject=subject)
-            one = Wanted(seed=wanted.seed, gpu=gpus[0] if gpus else None, env=more, profile=wanted.profile)
             ui.say(f"{cell.id}: one trial with an empty cache")
-            sides.append(compile_in(runner, target, runner.prepare(target), one))
+            sides.append(compile_in(runner, target, runner.prepare(target), replace(one, gpu=gpu)))
     return sides
 
 
@@ -128,6 +157,9 @@ def _print(sides: list[Compiled], compared: list[Comparison], show: str | None) 
         stage = show or ("ptx" if one.first_difference else None)
         if show and stage:
             click.echo("\n".join(one.difference(stage)) or f"  {stage}: no difference")
+    for side in sides:
+        for name, why in side.refused.items():
+            click.echo(f"{name}: not compiled in {side.cell}: {why}")
     if compared:
         click.echo(said(compared))
     for side in sides:

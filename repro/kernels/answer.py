@@ -27,6 +27,7 @@ def _side(side: Compiled) -> dict[str, Any]:
         "profile": list(side.profile),
         "nsight": list(side.nsight),
         "why_no_profile": list(side.why_no_profile),
+        "refused": dict(side.refused),
     }
 
 
@@ -45,6 +46,7 @@ def _comparison(one: Comparison) -> dict[str, Any]:
         "name": one.name,
         "identical": one.identical,
         "first_difference": one.first_difference,
+        "equal_again": one.equal_again,
         "stages": [{"stage": stage, "equal": equal} for stage, equal in one.stages],
         "facts": {name: list(pair) for name, pair in one.facts.items()},
         "counts": [
@@ -65,7 +67,11 @@ def said(compared: Sequence[Comparison]) -> str:
         last = {one.stages[-1][0] for one in compared}
         end = "machine code" if last == {"sass"} else f"what is there ({', '.join(sorted(last))} at last)"
         return f"identical: {len(compared)} of {len(compared)} kernels, down to {end}"
-    return f"{len(different)} of {len(compared)} kernels differ"
+    told = f"{len(different)} of {len(compared)} kernels differ"
+    in_code = sum("sass" not in one.equal_again for one in different)
+    if in_code == len(different):
+        return told
+    return f"{told}, {in_code or 'none'} of them in machine code"
 
 
 def lines(one: Comparison) -> Iterator[str]:
@@ -76,7 +82,10 @@ def lines(one: Comparison) -> Iterator[str]:
     if one.identical:
         yield f"{one.name}: identical ({', '.join(stage for stage, _ in one.stages)})"
         return
-    yield f"{one.name}: differs from {one.first_difference} on"
+    again = one.equal_again
+    yield f"{one.name}: differs from {one.first_difference} on" + (
+        f", and is equal again in {', '.join(again)}" if again else ""
+    )
     for name, (a, b) in one.facts.items():
         yield f"  {name}: {a} / {b}"
     a_takes, b_takes = resources(one.ours), resources(one.theirs)

@@ -44,6 +44,14 @@ class Comparison:
         return next((stage for stage, equal in self.stages if not equal), None)
 
     @property
+    def equal_again(self) -> list[str]:
+        """Stages that are equal although an earlier one is not: what differed came to nothing."""
+        if self.first_difference is None:
+            return []
+        later = [stage for stage, _ in self.stages].index(self.first_difference)
+        return [stage for stage, equal in self.stages[later:] if equal]
+
+    @property
     def facts(self) -> dict[str, tuple[Any, Any]]:
         """Metadata that differ: warps, stages, shared memory, versions."""
         a, b = (kernel.facts if kernel is not None else {} for kernel in (self.ours, self.theirs))

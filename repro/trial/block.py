@@ -16,6 +16,7 @@ from .classify import classify, text_of
 from .comparing.comparisons import Comparisons
 from .debugger import Debugger
 from .kernels.compiled import Profiling
+from .kernels.compiling import Compiling
 from .minimizing.case import Describing
 from .minimizing.reducing import Reducing
 from .protocol import Protocol
@@ -149,4 +150,6 @@ def _kind(altered: Alteration) -> Type[Trials]:
         return Describing
     if altered.reduction is not None:
         return Reducing
+    if altered.compile_for:
+        return Compiling
     return Profiling if altered.profile else Trials

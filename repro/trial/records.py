@@ -10,6 +10,7 @@ A block file holds one JSON object a line. Its events, in the order they come:
 ``missing``   in place of trials and the end: the test is not there, or its file cannot be imported
 ``tests``     the ids that match, where the request asked for a list
 ``case``      what the case is made of: arguments, and constants that its trial came across
+``compiled``  a kernel was compiled for a GPU that is not here, or why not
 ``profile``   what torch's profiler saw of the kernels of a trial
 ``reduced``   a failing trial whose inputs were made small
 ``block_end`` the block ran through, or stopped itself and says why
@@ -77,6 +78,7 @@ class Event(str, Enum):
     TESTS = "tests"
     CASE = "case"
     REDUCED = "reduced"
+    COMPILED = "compiled"
     PROFILE = "profile"
     CIRCUMSTANCES = "circumstances"
     BLOCK_END = "block_end"

@@ -38,6 +38,8 @@ class Alteration:
         describe: run the first seed once and say what the case is made of, in place of trials.
         machine_code: write the machine code of compiled kernels as text beside them, at the end.
         profile: run trials under torch's profiler.
+        compile_for: compute capability, such as 90, of a GPU that is not here: what trials launch under
+            Triton's interpreter is compiled for it; 0 for none.
     """
 
     arguments: Mapping[str, Any] = field(default_factory=dict)
@@ -46,6 +48,7 @@ class Alteration:
     describe: bool = False
     machine_code: bool = False
     profile: bool = False
+    compile_for: int = 0
 
 
 def parse_alteration(raw: Mapping[str, Any]) -> Alteration:
@@ -61,6 +64,7 @@ def parse_alteration(raw: Mapping[str, Any]) -> Alteration:
         describe=raw.get("expand") == "case",
         machine_code=bool(raw.get("machine_code")),
         profile=bool(raw.get("profile")),
+        compile_for=int(raw.get("compile_for") or 0),
     )
 
 
