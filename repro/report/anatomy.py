@@ -9,7 +9,7 @@ from statistics import median
 from typing import Any
 
 from repro.report.model import Agreement, Anatomy, Dimension, Element, Failure, Neighbour, Spread
-from repro.report.reading import Failing
+from repro.store.bounded import Failing
 
 WORST = 6
 """Elements that are shown of each kind of failure."""

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from repro.report.export import to_csv
-from repro.report.ledger_copy import copy_ledger
 from repro.report.model import Report
 from repro.report.redact import Redactor
 from repro.store import KeptInputs, Ledger
+from repro.store.copying import copy_ledger
 
 INPUT_BYTES = 256 * 2**20
 """Of kept inputs in a bundle, at most; what is left out is named."""
@@ -90,7 +90,7 @@ def make_bundle(
     """
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "ledger.sqlite"
-        copied, total = copy_ledger(ledger.path, copy, redactor, whole=whole)
+        copied, total = copy_ledger(ledger.path, copy, redactor.text, whole=whole)
         left_out = []
         if copied < total:
             left_out.append(

@@ -14,9 +14,9 @@ from repro.report.anatomy import describe
 from repro.report.model import CellFacts, CellRate, Report
 from repro.report.pairing import agreement, compare_cells, read_outcomes
 from repro.report.past import read_diagnosis, read_searches
-from repro.report.reading import Failing, Reader, open_reader
 from repro.stats import anytime
 from repro.store import Ledger, Tally
+from repro.store.bounded import Failing, Reader, open_reader
 from repro.trial.records import Mode, Outcome
 
 FAILURES = 1200

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 from repro.report.model import Agreement, CellRate, Failure, Pair, Pairing
-from repro.report.reading import Failing, Key, Reader
 from repro.stats import Comparison, PairedCounts, compare_paired, compare_unpaired, judge
 from repro.store import Series
+from repro.store.bounded import Failing, Key, Reader
 
 LOOKED_AT = 60_000
 """Trials that are read for comparisons seed by seed, over all series."""

@@ -10,8 +10,8 @@ from repro import ui
 from repro.cells import Cell
 from repro.errors import NotReadyError, NotReproducedError, UsageError
 from repro.report.model import CellRate, Report
-from repro.report.reading import Failing, open_reader
 from repro.report.script.prove import Case
+from repro.store.bounded import Failing, open_reader
 from repro.subject import Subject
 from repro.subject.layout import find_python_path
 from repro.subject.metadata import with_metadata

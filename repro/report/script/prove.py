@@ -15,10 +15,10 @@ from typing import Any
 
 from repro.engines.base import Exit, Job, Prepared
 from repro.report.model import Proof
-from repro.report.reading import Failing
 from repro.report.script.text import Plan, Subject, script_text
 from repro.run import Order, Runner, Target
 from repro.stats import Rate
+from repro.store.bounded import Failing
 
 MOST_TRIALS = 300
 """Runs of the test that a script makes, at most."""

@@ -13,9 +13,9 @@ from report_ledgers import CELLS, TEST, big_ledger, flake, open_ledger, write_ce
 from repro.report import Redactor, gather, redacted_report
 from repro.report import bundle as bundles
 from repro.report.bundle import make_bundle, write_bundle
-from repro.report.ledger_copy import copy_ledger
 from repro.report.redact import Names
 from repro.store import Ledger
+from repro.store.copying import copy_ledger
 
 NAMES = Names(home="/home/carol", user="carol")
 LEAK = "in /home/carol/secret/op.py by carol"
@@ -138,10 +138,13 @@ def test_inputs_that_are_too_large(home, pack, monkeypatch):
 
 def test_of_a_large_ledger_a_part(tmp_path, monkeypatch):
     big_ledger(tmp_path / "big.sqlite", trials=3000, cells=3)
-    monkeypatch.setattr("repro.report.ledger_copy.WHOLE", 600)
+    monkeypatch.setattr("repro.store.copying.WHOLE", 600)
     redactor = Redactor(names=NAMES)
-    assert copy_ledger(tmp_path / "big.sqlite", tmp_path / "a.sqlite", redactor) == (600, 3000)
-    assert copy_ledger(tmp_path / "big.sqlite", tmp_path / "b.sqlite", redactor, whole=True) == (3000, 3000)
+    assert copy_ledger(tmp_path / "big.sqlite", tmp_path / "a.sqlite", redactor.text) == (600, 3000)
+    assert copy_ledger(tmp_path / "big.sqlite", tmp_path / "b.sqlite", redactor.text, whole=True) == (
+        3000,
+        3000,
+    )
     with Ledger.open(tmp_path / "a.sqlite") as part:
         assert [tally.n for tally in part.tallies(test=TEST)] == [200, 200, 200]
         assert {tally.series: dict(tally.counts) for tally in part.tallies()} == part.recount()

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
-from repro.report.redact import Redactor
 from repro.store.schema import explained
 
 WHOLE = 20_000
@@ -26,14 +25,16 @@ _TEXTS = {
 """The columns that may hold what identifies."""
 
 
-def copy_ledger(source: Path, target: Path, redactor: Redactor, *, whole: bool = False) -> tuple[int, int]:
+def copy_ledger(
+    source: Path, target: Path, clean: Callable[[str], str], *, whole: bool = False
+) -> tuple[int, int]:
     """Copy a ledger; trials in the copy, and trials in the source.
 
     Of a large ledger the copy holds the first trials of each series, by seed; its tallies count these.
 
     Args:
         target: where the copy goes; must not exist.
-        redactor: of every text.
+        clean: takes out of a text what identifies.
         whole: copy all trials, however many they are.
 
     Raises:
@@ -42,7 +43,7 @@ def copy_ledger(source: Path, target: Path, redactor: Redactor, *, whole: bool =
     with explained(source), closing(sqlite3.connect(target, isolation_level=None)) as db:
         db.execute("PRAGMA journal_mode = OFF")
         db.execute("ATTACH ? AS source", (str(source),))
-        db.create_function("redacted", 1, lambda text: redactor.text(text) if isinstance(text, str) else text)
+        db.create_function("redacted", 1, lambda text: clean(text) if isinstance(text, str) else text)
         db.execute("BEGIN")
         total = _count(db, "source.tallies")
         _fill(db, None if whole or total <= WHOLE else max(20, WHOLE // max(_rows(db, "source.series"), 1)))

@@ -1,6 +1,6 @@
 """Bounded questions to a ledger's file: what a report looks at takes no longer with millions of trials.
 
-`repro.store` answers about all trials of a series; here each question reads a stated number of rows, by the
+`Ledger` answers about all trials of a series; here each question reads a stated number of rows, by the
 indexes that the ledger has.
 """
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from repro.store import Series
+from repro.store.model import Series
 from repro.store.schema import explained, understood
 from repro.store.sound import sound_comparisons, sound_signature
 from repro.trial.records import Outcome
