@@ -42,6 +42,8 @@ WHOLE_LEFT_OUT = (
     "usr/lib/jvm", "*/libcuda.so*", "*/libnvidia-*", "*/libcudadebugger.so*",
 )  # fmt: skip
 ETC = ("etc/alternatives", "etc/ld.so.conf", "etc/ld.so.conf.d", "etc/ssl/certs", "etc/nsswitch.conf")
+LABEL = "LABEL io.github.repro-kit.step=host"  # `repro clean` knows it by that
+
 PASSWD = "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/bin/false\n"
 GROUP = "root:x:0:\nnogroup:x:65534:\n"
 
@@ -279,7 +281,7 @@ def main() -> None:
 def start_import(docker: str, tag: str, home: Path, source: object = subprocess.PIPE) -> subprocess.Popen:
     """`docker import` with the interpreter's folder first on PATH."""
     path = f"PATH={home}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
-    command = [docker, "import", "-c", f"ENV {path}", "-c", "ENV LANG=C.UTF-8", "-", tag]
+    command = [docker, "import", "-c", f"ENV {path}", "-c", "ENV LANG=C.UTF-8", "-c", LABEL, "-", tag]
     return subprocess.Popen(command, stdin=source)  # type: ignore[call-overload]
 
 

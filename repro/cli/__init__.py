@@ -33,6 +33,7 @@ COMMANDS = {
     "verify-fix": "Say whether a patch or a revision fixes the failure, and how many clean runs show it.",
     "check-commit": "Say by exit code whether a commit is good or bad: a step of `git bisect run`.",
     "status": "Show what the ledger holds, and what a run left behind.",
+    "clean": "Remove what the kit left on this machine: containers, images, caches; results if asked.",
     "export": "Write rates as CSV or JUnit's XML, or the cells as jobs of a GitHub workflow.",
     "merge": "Join other people's ledgers to this one; nothing is counted twice.",
 }

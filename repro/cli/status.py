@@ -9,6 +9,7 @@ import click
 
 from repro import ui
 from repro.cli.options import json_option
+from repro.cli.workspace import is_held
 from repro.errors import UsageError
 from repro.stats import wilson
 from repro.store import Ledger, Tally
@@ -45,6 +46,19 @@ def status(state: Path, as_json: bool) -> None:
         "failing seeds",
     )
     ui.print_table(columns, [_row(tally, seeds) for tally, seeds in rows])
+    for line in _left_behind(state):
+        click.echo(line)
+
+
+def _left_behind(state: Path) -> list[str]:
+    """What killed runs left; nothing while a run goes on, whose own it may be."""
+    from repro.cleaning import Kind, dead_containers, folder_items
+
+    if is_held(state):
+        return ["a run works here now"]
+    parts = [f"{item.about} ({item.count} in {item.name})" for item in folder_items(state, {Kind.LEFTOVER})]
+    parts += [f"container {name}" for name in dead_containers()]
+    return [f"left behind by killed runs: {', '.join(parts)}; `repro clean` removes them"] if parts else []
 
 
 def _row(tally: Tally, seeds: list[int]) -> tuple[str, ...]:

@@ -183,6 +183,18 @@ def _here(expansion: Expansion) -> Expansion:
     return Expansion(cells=(here,), excluded=(*expansion.excluded, *others))
 
 
+def is_held(state: Path) -> bool:
+    """Whether a run holds the state folder now."""
+    try:
+        with (state / "lock").open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
+
+
 @contextmanager
 def only_run(state: Path) -> Iterator[None]:
     """Hold the state folder for one run; others may still read it.
