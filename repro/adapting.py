@@ -158,7 +158,7 @@ def read_adapted(path: Path, seeds: Mapping[int, int]) -> Adapted:
                 predicted[seeds.get(event["seed"], event["seed"])] = float(event["rate"])
             elif event["event"] == "trouble":
                 troubles.append(str(event["message"]))
-        except (KeyError, TypeError, ValueError) as error:  # an adapter is a user's own code
+        except (KeyError, TypeError, ValueError, OverflowError) as error:  # an adapter is a user's own code
             troubles.append(f"the adapter's answer cannot be used: {type(error).__name__}: {error}")
     return Adapted(jumps=tuple(jumps), predicted=predicted, troubles=tuple(dict.fromkeys(troubles)))
 

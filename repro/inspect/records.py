@@ -7,9 +7,11 @@ not know are left out, and those that a line lacks have their defaults.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, is_dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from types import UnionType
+from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from repro.trial.reader import read_events
 
@@ -202,34 +204,69 @@ def read(path: Path) -> Probe:
     derivatives: list[Derivative] = []
     begin, end = Begin(), None
     for event in read_events(path):
-        kind = event["event"]
-        if kind == "step":
-            steps.append(_record(Step, event))
-        elif kind == "precision":
-            precisions.append(_record(Precision, event))
-        elif kind == "derivative":
-            derivatives.append(_record(Derivative, event))
-        elif kind == "begin":
-            begin = _record(Begin, event)
-        elif kind == "end":
-            end = _record(End, event)
+        made = _made(event)
+        if isinstance(made, Step):
+            steps.append(made)
+        elif isinstance(made, Precision):
+            precisions.append(made)
+        elif isinstance(made, Derivative):
+            derivatives.append(made)
+        elif isinstance(made, Begin):
+            begin = made
+        elif isinstance(made, End):
+            end = made
     return Probe(steps=steps, precisions=precisions, derivatives=derivatives, begin=begin, end=end)
 
 
 _Record = TypeVar("_Record")
-_NESTED: Mapping[str, Any] = {"steps": Quotient, "error": Rounding}
+_EVENTS: Mapping[str, type] = {
+    "step": Step,
+    "precision": Precision,
+    "derivative": Derivative,
+    "begin": Begin,
+    "end": End,
+}
 _NO_NUMBERS = ("nan", "inf", "-inf")
 
 
+def _made(event: Mapping[str, Any]) -> object:
+    """The record that a line holds, or None where it holds none: the subject can write there, too."""
+    try:
+        return _record(_EVENTS[event["event"]], event)
+    except (ValueError, KeyError):
+        return None
+
+
 def _record(kind: type[_Record], event: Mapping[str, Any]) -> _Record:
-    known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
-    values = {name: _value(name, event[name]) for name in known if event.get(name) is not None}
+    """A record out of a line's fields; raises ValueError where one has another type than it should."""
+    values = {}
+    for name, hint in _hints(kind.__name__).items():
+        if event.get(name) is not None:
+            values[name] = _value(hint, event[name])
     return kind(**values)
 
 
-def _value(name: str, value: Any) -> Any:
-    if isinstance(value, dict):
-        return _record(_NESTED[name], value)
-    if isinstance(value, list):
-        return tuple(_value(name, item) for item in value)
-    return float(value) if value in _NO_NUMBERS else value
+@cache
+def _hints(kind: str) -> dict[str, Any]:
+    return get_type_hints(globals()[kind])
+
+
+def _value(hint: Any, value: Any) -> Any:
+    if isinstance(hint, UnionType):  # such as `float | None`; null is left out before
+        hint = next(each for each in get_args(hint) if each is not type(None))
+    if is_dataclass(hint) and isinstance(value, dict):
+        return _record(cast(type, hint), value)
+    if get_origin(hint) is tuple and isinstance(value, list):
+        return tuple(_value(get_args(hint)[0], item) for item in value)
+    if hint is float and (value in _NO_NUMBERS or type(value) in (int, float)):
+        return _float(value)
+    if type(value) is not hint:
+        raise ValueError(f"{value!r:.40} is no {hint}")
+    return value
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError("a number beyond all floats") from None

@@ -24,6 +24,13 @@ _WHOLE = (
 _NUMBERS = ("trials.time", "builds.seconds", "builds.time")
 
 
+_NO_PATHS = {
+    "blocks.name": "name GLOB '*/*' OR name IN ('', '.', '..')",
+    "inputs.path": "path GLOB '/*' OR '/' || path || '/' GLOB '*/../*'",
+    "inputs.sha256": "sha256 GLOB '*[^0-9a-f]*'",
+}
+"""What becomes a part of a path, and when it would lead elsewhere."""
+
 _TEXTS: Mapping[str, Callable[[Any], bool]] = {
     "trials.comparisons": lambda held: isinstance(held, list) and not any(map(unsound_comparison, held)),
     "signatures.json": lambda held: not unsound_signature(held),
@@ -56,6 +63,9 @@ def _wrong(db: sqlite3.Connection) -> Iterator[str]:
             types = "'integer', 'real'" if kind == "real" else "'integer'"
             if _any(db, f"SELECT 1 FROM {table} WHERE typeof({name}) NOT IN ({types}) LIMIT 1"):
                 yield f"{table}.{name} holds what is no number"
+    for place, condition in _NO_PATHS.items():
+        if _any(db, f"SELECT 1 FROM {place.partition('.')[0]} WHERE {condition} LIMIT 1"):
+            yield f"{place} holds a path"
     yield from _wrong_words(db)
     yield from _wrong_texts(db)
 

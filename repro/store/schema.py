@@ -11,6 +11,8 @@ from repro.errors import NotReadyError, ReproError
 
 VERSION = 1
 BUSY_SECONDS = 30.0
+_HEADER = 100
+"""Bytes of a database's header: https://sqlite.org/fileformat2.html#the_database_header."""
 
 _TABLES = """
 CREATE TABLE series (
@@ -177,6 +179,7 @@ def connect(path: Path) -> tuple[sqlite3.Connection, bool]:
     with explained(path):
         with suppress(OSError):  # SQLite says in a moment that it cannot open the file
             path.parent.mkdir(parents=True, exist_ok=True)
+        _check_length(path)
         # Threads share the connection; the ledger's lock lets one in at a time.
         db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         try:
@@ -188,6 +191,24 @@ def connect(path: Path) -> tuple[sqlite3.Connection, bool]:
         except BaseException:
             db.close()
             raise
+
+
+def _check_length(path: Path) -> None:
+    """Refuse a file that lost its end: SQLite itself says so only once it needs a page that is gone.
+
+    Raises:
+        ReproError: it is shorter than its own header says, and no log is there to make up for that.
+    """
+    logs = (path.with_name(path.name + suffix) for suffix in ("-wal", "-journal"))
+    if not path.is_file() or any(log.exists() and log.stat().st_size for log in logs):
+        return
+    with path.open("rb") as file:
+        header = file.read(_HEADER)
+    size, pages = int.from_bytes(header[16:18], "big"), int.from_bytes(header[28:32], "big")
+    whole = pages * (2**16 if size == 1 else size)
+    cut = header.startswith(b"SQLite format 3") and path.stat().st_size < whole
+    if cut or 0 < len(header) < _HEADER:
+        raise _damaged(path, "its end is missing")
 
 
 def check_version(db: sqlite3.Connection, path: Path) -> None:

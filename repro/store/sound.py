@@ -115,6 +115,15 @@ def _text(value: Any) -> bool:
     return isinstance(value, str)
 
 
+def _inside(value: Any) -> bool:
+    """A path that leads to nowhere but below its block's folder."""
+    return _text(value) and not value.startswith("/") and ".." not in value.split("/")
+
+
+def _digest(value: Any) -> bool:
+    return _text(value) and not set(value) - set("0123456789abcdef")
+
+
 def _name(value: Any) -> bool:
     return isinstance(value, str) or _whole(value)
 
@@ -181,7 +190,7 @@ _KINDS: Mapping[str, tuple[tuple[str, ...], Mapping[str, Check]]] = {
     ),
     Event.INPUTS.value: (
         ("seed",),
-        {**_TRIAL, "path": _text, "sha256": _text, "failed_again": _flag, "same_elements": _flag},
+        {**_TRIAL, "path": _inside, "sha256": _digest, "failed_again": _flag, "same_elements": _flag},
     ),
     Event.MISSING.value: ((), {**_SAID, "nearest": _list(_text)}),
     Event.BLOCK_END.value: ((), {**_SAID, "counts": _mapping}),

@@ -26,7 +26,7 @@ def open_plain(path: Path, *, append: bool = False) -> BinaryIO:
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(errno.EINVAL, "it is no regular file", str(path))
-    return os.fdopen(descriptor, "ab" if append else "rb", buffering=0 if append else -1)  # type: ignore[return-value]
+    return os.fdopen(descriptor, "ab" if append else "rb", buffering=0 if append else -1)
 
 
 def read_plain(path: Path) -> bytes:
