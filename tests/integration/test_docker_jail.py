@@ -23,7 +23,7 @@ from repro.engines.nvidia import GpuHost
 from repro.engines.process import run_logged
 from repro.engines.pythons import find
 from repro.errors import NotReadyError
-from repro.settling import settle
+from repro.run.settling import settle
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow]
 CELL = Cell(python="3.11", torch="2.13.0", triton="3.7.1", cuda="cpu", pinned_triton="3.7.1")

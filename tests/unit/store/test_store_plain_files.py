@@ -11,7 +11,7 @@ from block_files import CELL, SERIES, end, write_block
 
 from repro.engines.base import Exit
 from repro.engines.container import ContainerRun
-from repro.settling import settle
+from repro.run.settling import settle
 from repro.store import Ledger
 from repro.trial.plain import open_plain, plain_size, put_aside, read_plain
 from repro.trial.reader import Follower, read_events

@@ -1,4 +1,4 @@
-"""(cell, subject) pairs to trials: the one place where engines, plugin and ledger meet.
+"""Runs orders in cells, process after process, and leaves the records in the ledger.
 
 A block is one process that runs many trials and appends what happened to its own file. The kit watches that
 file from outside: a process that dies or hangs costs the trial it was in, and a new process goes on after it.
@@ -7,26 +7,22 @@ file from outside: a process that dies or hangs costs the trial it was in, and a
 from __future__ import annotations
 
 import os
-import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-import repro.trial
 from repro import __version__
 from repro.cells import Cell
 from repro.engines.base import Engine, Exit, Job, Limits, Prepared, Running, Say
-from repro.engines.process import cancel_running
-from repro.errors import BuildError, NotReadyError
-from repro.settling import Settled, settle
+from repro.errors import BuildError
+from repro.run.order import Interrupted, Order, Ran, Target
+from repro.run.plugin import install_plugin
+from repro.run.pulse import Pulse
+from repro.run.settling import Settled, settle
 from repro.store import Ledger, Series
 from repro.store.sound import read_sound_events
-from repro.subject import Subject
-from repro.trial.plain import plain_size, read_plain
 from repro.trial.records import SCHEMA, Event, Mode
 
 DEATHS_IN_A_ROW = 10
@@ -35,95 +31,9 @@ DEATHS_IN_A_ROW = 10
 FURTHER_TRIES = 2
 """Of a trial that could not run for a reason beside the test, before a cell is given up."""
 
-KEPT_INPUTS = 4
-"""Failing trials of a cell whose random inputs are kept: they may take tens of megabytes each."""
-
 _BLOCKS = "blocks"
-POLL_SECONDS = 0.05
 INGEST_SECONDS = 0.5
-
-
-@dataclass(frozen=True, kw_only=True)
-class Target:
-    """What is tried: the code under test, in a cell."""
-
-    cell: Cell
-    subject: Subject
-
-
-@dataclass(frozen=True, kw_only=True)
-class Order:
-    """Trials to run in one target.
-
-    Args:
-        seeds: one a trial; with `Mode.REPEAT` the same seed again and again.
-        mode: how trials differ from each other.
-        gpu: index of the GPU to use, or None.
-        first_trial: number of the first trial, where earlier blocks ran the same seed already.
-        keep_inputs: failing trials whose random inputs are kept as bits, at most.
-        env: environment variables on top of the cell's own.
-        replay: with `Mode.REPLAY`, the file of kept inputs of each seed that has one; all in one folder.
-        aside: folder of the state that takes the records in place of `blocks/`: such trials never reach the
-            ledger, and so enter no rate.
-        once: run one process alone, however many trials it leaves undone.
-        cache: folder of the kernel caches, in place of the cell's own.
-        extra: further fields of the request.
-        terminal: let the process have the user's terminal.
-    """
-
-    seeds: Sequence[int]
-    mode: Mode = Mode.SEEDS
-    gpu: int | None = None
-    first_trial: int = 0
-    keep_inputs: int = KEPT_INPUTS
-    env: tuple[tuple[str, str], ...] = ()
-    replay: Mapping[int, Path] = field(default_factory=dict)
-    aside: str = ""
-    once: bool = False
-    cache: Path | None = None
-    extra: Mapping[str, object] = field(default_factory=dict)
-    terminal: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Ran:
-    """How far an order got.
-
-    Args:
-        ended: trials that ended.
-        gave_up: why it stopped before its last one, or "".
-        infra: whether what stopped it was the engine, the disk or the GPU, and not the test.
-        busy: seconds between the first trial's beginning and the last one's end, over all processes.
-        folders: of the blocks, in the order in which they ran.
-    """
-
-    ended: int
-    gave_up: str = ""
-    infra: bool = False
-    busy: float = 0.0
-    folders: tuple[Path, ...] = ()
-
-    def require(self, what: str, *, resumes: bool = False) -> None:
-        """Go no further with trials that the engine, the disk or the GPU stopped.
-
-        Args:
-            what: what could not be done, and where.
-            resumes: whether the same command goes on where this one stopped.
-
-        Raises:
-            NotReadyError: `infra`.
-        """
-        if self.infra:
-            raise NotReadyError(
-                f"{what}: {self.gave_up}",
-                why="the engine, the disk or the GPU failed, not the test",
-                next_step="`repro doctor`, then the same command"
-                + ("; it goes on where it stopped" if resumes else " again"),
-            )
-
-
-class Interrupted(KeyboardInterrupt):
-    """The run was asked to stop while a trial was running."""
+POLL_SECONDS = 0.05
 
 
 @dataclass
@@ -236,54 +146,6 @@ class Runner:
             self.say(f"removed {name}, left behind by a run that was killed")
         self.ledger.catch_up()
 
-    # One block -----------------------------------------------------------------------------------------
-
-    def _block(
-        self, target: Target, prepared: Prepared, order: Order, folder: Path, heard: Callable[[], None]
-    ) -> Settled:
-        if self.stop.is_set():
-            raise Interrupted
-        job = self.job(folder, target, prepared, order)
-        with self.engine.start(prepared, job) as running:
-            exit_, timed_out = self._watch(running, folder, heard)
-        block = settle(folder / "records.jsonl", exit_, timed_out)
-        self._take_in(folder)
-        heard()
-        return block
-
-    def _watch(
-        self, running: Running, folder: Path, heard: Callable[[], None]
-    ) -> tuple[Exit | None, float | None]:
-        """Wait for the process; end it where a trial takes too long. The exit, or the limit it ran into."""
-        pulse, told = _Pulse(folder / "records.jsonl", self.limits, self.clock), self.clock()
-        while (exit_ := running.poll()) is None:
-            if self.stop.wait(POLL_SECONDS):
-                running.kill()
-                self._take_in(folder)
-                raise Interrupted
-            if pulse.beats() and self.clock() - told > INGEST_SECONDS:
-                told = self.clock()
-                self._take_in(folder)
-                heard()
-            if pulse.silent > pulse.limit:
-                running.kill()
-                return None, pulse.limit
-        return exit_, None
-
-    def _rest(self) -> None:
-        if self.stop.wait(self.pause):
-            raise Interrupted
-
-    def _take_in(self, folder: Path) -> None:
-        if folder.parent.name == _BLOCKS:
-            self.ledger.ingest(folder)
-
-    def _new_folder(self, name: str = _BLOCKS) -> Path:
-        stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
-        folder = self.state / name / f"{stamp}-{os.urandom(4).hex()}"
-        folder.mkdir(parents=True)
-        return folder
-
     def job(self, folder: Path, target: Target, prepared: Prepared, order: Order) -> Job:
         """What the engine has to start for an order.
 
@@ -327,37 +189,53 @@ class Runner:
             },
         )
 
+    # One block -----------------------------------------------------------------------------------------
 
-class _Pulse:
-    """Whether a process still writes records, and how long it may be silent."""
+    def _block(
+        self, target: Target, prepared: Prepared, order: Order, folder: Path, heard: Callable[[], None]
+    ) -> Settled:
+        if self.stop.is_set():
+            raise Interrupted
+        job = self.job(folder, target, prepared, order)
+        with self.engine.start(prepared, job) as running:
+            exit_, timed_out = self._watch(running, folder, heard)
+        block = settle(folder / "records.jsonl", exit_, timed_out)
+        self._take_in(folder)
+        heard()
+        return block
 
-    def __init__(self, records: Path, limits: Limits, clock: Callable[[], float]) -> None:
-        self._records, self._limits, self._clock = records, limits, clock
-        self._size, self._since, self._begun = 0, clock(), False
+    def _watch(
+        self, running: Running, folder: Path, heard: Callable[[], None]
+    ) -> tuple[Exit | None, float | None]:
+        """Wait for the process; end it where a trial takes too long. The exit, or the limit it ran into."""
+        pulse, told = Pulse(folder / "records.jsonl", self.limits, self.clock), self.clock()
+        while (exit_ := running.poll()) is None:
+            if self.stop.wait(POLL_SECONDS):
+                running.kill()
+                self._take_in(folder)
+                raise Interrupted
+            if pulse.beats() and self.clock() - told > INGEST_SECONDS:
+                told = self.clock()
+                self._take_in(folder)
+                heard()
+            if pulse.silent > pulse.limit:
+                running.kill()
+                return None, pulse.limit
+        return exit_, None
 
-    def beats(self) -> bool:
-        """Whether there are new records."""
-        size = plain_size(self._records)
-        if size == self._size:
-            return False
-        self._size, self._since = size, self._clock()
-        self._begun = self._begun or _begun(self._records)
-        return True
+    def _rest(self) -> None:
+        if self.stop.wait(self.pause):
+            raise Interrupted
 
-    @property
-    def silent(self) -> float:
-        """Seconds since the last record."""
-        return self._clock() - self._since
+    def _take_in(self, folder: Path) -> None:
+        if folder.parent.name == _BLOCKS:
+            self.ledger.ingest(folder)
 
-    @property
-    def limit(self) -> float:
-        """Seconds that it may be silent."""
-        return self._limits.trial_timeout if self._begun else self._limits.startup_timeout
-
-
-def _begun(records: Path) -> bool:
-    """Whether a first trial has begun."""
-    return b'{"event": "start"' in read_plain(records)
+    def _new_folder(self, name: str = _BLOCKS) -> Path:
+        stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
+        folder = self.state / name / f"{stamp}-{os.urandom(4).hex()}"
+        folder.mkdir(parents=True)
+        return folder
 
 
 def _part(order: Order, pending: Sequence[int], ended: int) -> Order:
@@ -374,42 +252,3 @@ def _why_give_up(block: Settled, deaths: int, troubles: int) -> str:
     if deaths >= DEATHS_IN_A_ROW:
         return f"{deaths} processes died in a row, each in its first trial; the last: {block.died}"
     return ""
-
-
-@contextmanager
-def build_threads(number: int) -> Iterator[ThreadPoolExecutor]:
-    """Threads to build in. Where the body is left by an exception, builds that run are ended, too."""
-    pool = ThreadPoolExecutor(number)
-    try:
-        yield pool
-    except BaseException:
-        ending = threading.Thread(target=pool.shutdown, kwargs={"cancel_futures": True})
-        ending.start()
-        while ending.is_alive():
-            cancel_running()
-            ending.join(POLL_SECONDS)
-        raise
-    pool.shutdown()
-
-
-def install_plugin(state: Path) -> Path:
-    """Put the plugin as `repro_trial` into the run's folder, where every engine finds it; its parent folder.
-
-    A copy, so that a run goes on with the plugin it began with, and containers see nothing else of the kit.
-    """
-    source = Path(repro.trial.__file__).parent
-    home = state / "kit" / __version__
-    target = home / "repro_trial"
-    files = sorted(source.rglob("*.py"))
-    if not all(_same(file, target / file.relative_to(source)) for file in files):
-        for file in files:
-            copy = target / file.relative_to(source)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            part = copy.with_name(f".{file.name}.{os.getpid()}.{threading.get_ident()}")
-            shutil.copyfile(file, part)
-            part.replace(copy)
-    return home
-
-
-def _same(source: Path, copy: Path) -> bool:
-    return copy.exists() and copy.read_bytes() == source.read_bytes()
