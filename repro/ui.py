@@ -20,9 +20,14 @@ if TYPE_CHECKING:
     from repro.trial.records import Outcome
 
 
+def shown(text: str) -> str:
+    """A text that a stranger may have written, without what a terminal would obey."""
+    return "".join(letter if letter.isprintable() or letter in "\n\t" else "�" for letter in text)
+
+
 def say(line: str) -> None:
     """Print one line of progress to stderr."""
-    print(line, file=sys.stderr, flush=True)
+    print(shown(line), file=sys.stderr, flush=True)
 
 
 def print_error(error: ReproError) -> None:
@@ -61,7 +66,7 @@ def make_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
             column.rstrip(">"), justify="right" if column.endswith(">") else "left", overflow="fold"
         )
     for row in rows:
-        table.add_row(*(Text(value) for value in row))
+        table.add_row(*(Text(shown(value)) for value in row))
     return table
 
 
@@ -71,7 +76,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title:
 
     table = make_table(columns, rows)
     if title:
-        print(title)
+        print(shown(title))
     if sys.stdout.isatty():
         Console(highlight=False).print(table)
         return

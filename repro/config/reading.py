@@ -13,6 +13,9 @@ from repro.config.problems import Problems, listing, nearest
 
 T = TypeVar("T")
 
+LONGEST = 2000
+"""Characters of a text: a path of more can be opened nowhere."""
+
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", re.IGNORECASE)
 _TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h)?", re.IGNORECASE)
 _SCALE = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
@@ -77,9 +80,13 @@ def describe(node: Node | None) -> str:
 def text(node: Node, key: str, problems: Problems) -> str | None:
     """Text that is not empty, without control characters."""
     if isinstance(node, Scalar) and node.kind == "str" and node.text.strip():
-        if node.text.isprintable():
+        if len(node.text) > LONGEST:
+            problems.add(node.line, f"`{key}` has {len(node.text)} characters", f"write {LONGEST} at most")
+        elif node.text.isprintable():
             return node.text
-        problems.add(node.line, f"`{key}` has a line break or control character in it", "write plain text")
+        else:
+            right = "write plain text"
+            problems.add(node.line, f"`{key}` has a line break or control character in it", right)
     elif isinstance(node, Scalar) and node.kind not in ("str", "null"):
         problems.add(node.line, f"`{key}` is {describe(node)}, not text", f'put it in quotes: "{node.text}"')
     else:

@@ -9,7 +9,7 @@ from pathlib import Path
 from repro.config import SubjectSpec
 from repro.errors import UsageError
 from repro.subject.git import GitError, git
-from repro.subject.location import address_of, folder_of
+from repro.subject.location import address_of, folder_of, is_folder
 from repro.subject.mirrors import DEFAULT_BRANCH, mirror
 from repro.subject.repository import prefix_of
 
@@ -82,7 +82,7 @@ def open_repository(spec: SubjectSpec, state: Path) -> Repository:
         address, shown = address_of(spec)
         path, _ = mirror(address, spec.rev, state.absolute())
         return Repository(path=path, origin=shown, url=web_address(address), rev=spec.rev or DEFAULT_BRANCH)
-    if not folder.is_dir():
+    if not is_folder(folder):
         raise UsageError(
             f"there is no folder `{spec.path}`",
             next_step="correct --repo, or subject.path in matrix.yaml",

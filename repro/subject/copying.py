@@ -12,7 +12,7 @@ from repro.config.problems import listing, nearest
 from repro.errors import UsageError
 from repro.subject import tree
 from repro.subject.git import GitError, git
-from repro.subject.location import address_of, folder_of
+from repro.subject.location import address_of, folder_of, is_folder
 from repro.subject.mirrors import mirror
 from repro.subject.notes import notes_of, submodules_of_commit, submodules_of_folder
 from repro.subject.placing import Filled, place
@@ -71,7 +71,7 @@ def copy_of(spec: SubjectSpec, state: Path) -> Copy:
         return _named_commit_copy(
             Picked(repository=repository, commit=commit, files=spec.files), state, shown
         )
-    if not folder.is_dir():
+    if not is_folder(folder):
         raise UsageError(
             f"there is no folder `{spec.path}`", next_step="correct subject.path in matrix.yaml, or --subject"
         )

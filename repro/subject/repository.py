@@ -11,6 +11,10 @@ from repro.config.problems import listing, nearest
 from repro.errors import NotReadyError, UsageError
 from repro.subject import tree
 from repro.subject.git import GitError, command, environment, git, no_git
+from repro.ui import one_line
+
+LONGEST = 1000
+"""Characters of a revision's name."""
 
 
 def resolve_revision(repository: Path, rev: str) -> str:
@@ -19,10 +23,10 @@ def resolve_revision(repository: Path, rev: str) -> str:
     Raises:
         UsageError: when there is none; with the nearest branches and tags.
     """
-    if not rev or rev.startswith("-") or not rev.isprintable():
+    if not rev or rev.startswith(("-", "^")) or not rev.isprintable() or len(rev) > LONGEST:
         raise UsageError(
-            f"`{rev}` is no revision",
-            why="a revision is a branch, a tag or a commit id, and begins with no `-`",
+            f"`{one_line(rev)}` is no revision",
+            why="a revision is a branch, a tag or a commit id, and begins with no `-` or `^`",
         )
     try:
         return git(repository, "rev-parse", "--verify", "--quiet", f"{rev}^{{commit}}").strip()

@@ -9,7 +9,7 @@ from repro.config import Signature, SubjectSpec
 from repro.subject.commits import Repository
 from repro.subject.copying import Copy, Picked, commit_copy, copy_of
 from repro.subject.layout import find_python_path, fitting_python_path
-from repro.subject.location import folder_of
+from repro.subject.location import folder_of, is_folder
 from repro.subject.metadata import with_metadata
 from repro.subject.naming import check_tests_from, name_in_commits
 from repro.subject.targets import TestFile, check_test, find_test_file, from_outside
@@ -63,7 +63,7 @@ def resolve(spec: SubjectSpec, *, state: Path, test_file: str | None = None) -> 
     """
     state = state.absolute()
     folder = folder_of(spec)
-    if folder is not None and folder.is_dir() and spec.rev is None:
+    if folder is not None and is_folder(folder) and spec.rev is None:
         # A wrong name is known before anything is copied.
         check_test(spec.test, find_test_file(test_file or spec.test_file, folder, folder, state).host)
     copied = copy_of(spec, state)
