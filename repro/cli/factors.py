@@ -97,6 +97,11 @@ def _print(effects: list[Effect], cell: Cell, subject: Subject) -> None:
     for effect in effects:
         if effect.verdict is Verdict.UNTRIED:
             click.echo(f"{effect.factor.name}: not tried: {effect.reason}")
+    again = next((effect.again for effect in effects if effect.again is not None), None)
+    if again is not None and again.changed:
+        click.echo(
+            f"nothing changed, once more: numbers differ for {again.changed} of {again.measured} seeds"
+        )
     matter = [effect.factor.name for effect in effects if effect.verdict is Verdict.MATTERS]
     click.echo("changes the failure rate: " + (", ".join(matter) or "none of those that were tried"))
 

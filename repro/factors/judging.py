@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from repro.factors.known import Factor
-from repro.stats import PairedCounts, Rate, compare_paired, judge, wilson
+from repro.stats import PairedCounts, Rate, compare_paired, fisher, judge, wilson
 from repro.store import Trial
 from repro.trial.records import Outcome
 
@@ -20,6 +20,7 @@ class Verdict(StrEnum):
 
     MATTERS = "changes the rate"
     NUMBERS = "changes numbers, and not the rate as far as seen"
+    ITSELF = "changes no more than a second run of the same does"
     NOTHING = "changes no number"
     UNSEEN = "changes no outcome as far as seen"
     """The trials compared nothing that was measured."""
@@ -57,6 +58,7 @@ class Effect:
         p_value: of the exact McNemar test.
         q_value: the same with the rate of false discoveries controlled over all factors.
         reason: why it was not tried, or "".
+        again: the same seeds run twice without any factor; None where no number changed.
     """
 
     factor: Factor
@@ -67,6 +69,7 @@ class Effect:
     p_value: float | None = None
     q_value: float | None = None
     reason: str = ""
+    again: Pairs | None = None
 
 
 def pair(without: Iterable[Trial], with_it: Iterable[Trial]) -> Pairs:
@@ -93,14 +96,22 @@ def pair(without: Iterable[Trial], with_it: Iterable[Trial]) -> Pairs:
     )
 
 
-def judge_factors(found: Mapping[Factor, Pairs], untried: Mapping[Factor, str]) -> list[Effect]:
-    """A verdict for each factor; false discoveries are controlled over those that were tried."""
+def judge_factors(
+    found: Mapping[Factor, Pairs], untried: Mapping[Factor, str], again: Pairs | None = None
+) -> list[Effect]:
+    """A verdict for each factor; false discoveries are controlled over those that were tried.
+
+    Args:
+        found: the seeds without and with each factor.
+        untried: why others were not tried.
+        again: the seeds run twice without any: what the test changes by itself.
+    """
     tested = {factor: pairs for factor, pairs in found.items() if pairs.counts.n}
     judged = judge(
         {factor: compare_paired(pairs.counts) for factor, pairs in tested.items()}, FALSE_DISCOVERIES
     )
     effects = [
-        _effect(factor, pairs, judged[factor].comparison.p_value, judged[factor].q_value)
+        _effect(factor, pairs, judged[factor].comparison.p_value, judged[factor].q_value, again)
         for factor, pairs in tested.items()
     ]
     empty = {factor: _why_empty(pairs) for factor, pairs in found.items() if not pairs.counts.n}
@@ -110,25 +121,35 @@ def judge_factors(found: Mapping[Factor, Pairs], untried: Mapping[Factor, str]) 
     ]
 
 
-def _effect(factor: Factor, pairs: Pairs, p_value: float, q_value: float) -> Effect:
+def _effect(factor: Factor, pairs: Pairs, p_value: float, q_value: float, again: Pairs | None) -> Effect:
     counts = pairs.counts
     return Effect(
         factor=factor,
-        verdict=_verdict(pairs, q_value),
+        verdict=_verdict(pairs, q_value, again),
         pairs=pairs,
         without=wilson(counts.both + counts.a_only, counts.n),
         with_it=wilson(counts.both + counts.b_only, counts.n),
         p_value=p_value,
         q_value=q_value,
+        again=again,
     )
 
 
-def _verdict(pairs: Pairs, q_value: float) -> Verdict:
+def _verdict(pairs: Pairs, q_value: float, again: Pairs | None) -> Verdict:
     if q_value <= FALSE_DISCOVERIES:
         return Verdict.MATTERS
     if not pairs.measured:
         return Verdict.UNSEEN
-    return Verdict.NUMBERS if pairs.changed else Verdict.NOTHING
+    if not pairs.changed:
+        return Verdict.NOTHING
+    return Verdict.NUMBERS if again is None or _changes_more(pairs, again) else Verdict.ITSELF
+
+
+def _changes_more(pairs: Pairs, again: Pairs) -> bool:
+    """Whether more seeds change their numbers than do without the factor, beyond chance."""
+    chance = fisher(pairs.changed, pairs.measured, again.changed, again.measured)
+    more = pairs.changed * again.measured > again.changed * pairs.measured
+    return not again.changed or (more and chance <= FALSE_DISCOVERIES)
 
 
 def _why_empty(pairs: Pairs) -> str:
@@ -185,6 +206,8 @@ def _plain(effect: Effect) -> dict[str, Any]:
         "q_value": effect.q_value,
         "measured": effect.pairs.measured,
         "changed": effect.pairs.changed,
+        "changed_again": effect.again
+        and {"changed": effect.again.changed, "measured": effect.again.measured},
         "worst_ratio": {"without": effect.pairs.worst[0], "with": effect.pairs.worst[1]},
         "others": effect.pairs.others,
     }

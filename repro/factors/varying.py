@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -13,6 +13,8 @@ from repro.factors.known import Factor, Host, why_not
 from repro.run import Order, Runner, Target
 from repro.store import Series, Trial
 
+SAME = Factor(env=(("REPRO_AGAIN", "1"),), what="nothing reads it: the same trials once more")
+"""What the others are held against where numbers change from run to run by themselves."""
 BLOCK = 200
 """Trials of one process, at most."""
 
@@ -66,7 +68,15 @@ class Varying:
                 continue
             found[factor] = pair(without, self._trials(factor))
             self.say(f"{factor.name}: {_told(found[factor])}")
-        return judge_factors(found, untried)
+        return judge_factors(found, untried, self._again(found))
+
+    def _again(self, found: Mapping[Factor, Pairs]) -> Pairs | None:
+        """The same trials twice without any factor, where some number changed; None where time is up, too."""
+        if not any(pairs.changed for pairs in found.values()) or self.clock() >= self.until:
+            return None
+        again = pair(self._trials(None), self._trials(SAME))
+        self.say(f"nothing changed: {_told(again)}")
+        return again
 
     def _trials(self, factor: Factor | None) -> list[Trial]:
         """The trials of one side, in the ledger when this returns."""

@@ -68,8 +68,24 @@ def test_the_one_that_matters_is_found(vary):
     assert found["PYTHONHASHSEED=0"].verdict is Verdict.NOTHING
     assert found["CUDA_VISIBLE_DEVICES=1"].reason == "there is one GPU, and trials see it alone"
     assert sum(effect.verdict is Verdict.MATTERS for effect in found.values()) == 1
-    assert sum(len(seeds) for seeds in engine.seeds) == 60 * 9, "the side without runs once for all"
+    assert sum(len(seeds) for seeds in engine.seeds) == 60 * 10, "the side without runs twice for all"
     assert f"{ON_GPU.id}-TRITON_DEFAULT_FP_FUSION=0" in cells, "a cell of its own: rates are not mixed"
+
+
+def test_numbers_that_change_by_themselves_are_no_finding(vary):
+    """Sums in any order: beside such a test only the factor that changes every number changes numbers."""
+    chance = random.Random(3)
+
+    def trial(cell, seed):
+        fused = dict(cell.env).get("TRITON_DEFAULT_FP_FUSION") != "0"
+        return outcome(False, chance.choice([0.5, 0.5, 0.5, 0.51]) if fused else 0.6)
+
+    found, _, _ = vary(trial, [HASH, FUSION])
+    assert found[HASH.name].verdict is Verdict.ITSELF
+    assert found[FUSION.name].verdict is Verdict.NUMBERS
+    assert 0 < found[HASH.name].again.changed < 60
+    told = {one["factor"]: one for one in to_json(list(found.values()))}
+    assert told[HASH.name]["changed_again"] == {"changed": found[HASH.name].again.changed, "measured": 60}
 
 
 def test_each_factor_has_a_kernel_cache_of_its_own(vary):
