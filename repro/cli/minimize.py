@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import click
 
-from repro import ui
+from repro import __version__, ui
 from repro.cells import Cell, newest_released
 from repro.cli.options import DURATION, Place, json_option, subject_options, workspace_options
 from repro.cli.workspace import Workspace, only_run, open_runner
 from repro.errors import ExitCode
 from repro.failing import failing_cells, none_failing
 from repro.minimize import Minimized, Minimizing, Options, to_json
-from repro.minimize.blocks import Blocks
+from repro.minimize.blocks import FOLDER, Blocks
+from repro.minimize.journal import Journal
 from repro.run import Runner, Target
 from repro.store import Ledger, Series
 from repro.subject import Subject
@@ -40,6 +42,7 @@ FILE = "minimized.json"
     show_default=True,
     help="Of the failure rate that a smaller case must keep, where it does not replay.",
 )
+@click.option("--fresh", is_flag=True, help="Leave aside what an earlier run of this tried; begin anew.")
 @workspace_options
 @subject_options
 @json_option
@@ -49,6 +52,7 @@ def minimize(
     budget: float,
     seeds: int,
     share: float,
+    fresh: bool,
     subject: str | None,
     test: str | None,
     test_file: str | None,
@@ -60,8 +64,9 @@ def minimize(
     tested = workspace.subject(subject, test, test_file)
     with only_run(workspace.state), open_runner(workspace, ui.say) as runner:
         cell, failing = _source(workspace, runner, tested, seed)
-        blocks = _blocks(workspace, runner, Target(cell=cell, subject=tested), budget)
         options = Options(seeds=seeds, share=share)
+        blocks = _blocks(workspace, runner, Target(cell=cell, subject=tested), budget)
+        blocks.journal = _journal(blocks, {"seed": failing, **asdict(options)}, fresh=fresh)
         found = Minimizing(blocks=blocks, options=options, say=ui.say).run(failing)
     file = workspace.state / FILE
     file.write_text(json.dumps(to_json(found), indent=1), encoding="utf-8")
@@ -79,6 +84,26 @@ def _blocks(workspace: Workspace, runner: Runner, target: Target, budget: float)
         runner=runner, target=target, prepared=prepared, gpu=workspace.first_gpu(),
         clock=time.monotonic, until=until,
     )  # fmt: skip
+
+
+def _journal(blocks: Blocks, asked: dict[str, object], *, fresh: bool) -> Journal:
+    """What the same search has run already, in the same cell and with the same code."""
+    runner, target = blocks.runner, blocks.target
+    about = {
+        "kit": __version__,
+        "engine": runner.engine.name,
+        "cell": target.cell.id,
+        "digest": blocks.prepared.digest,
+        "gpu": runner.gpu_model,
+        "revision": target.subject.revision,
+        "test": target.subject.test,
+        **asked,
+    }
+    journal = Journal.open(runner.state / FOLDER, about, fresh=fresh)
+    if len(journal):
+        told = ui.count(len(journal), "step")
+        ui.say(f"going on after {told} of an earlier run; --fresh begins anew")
+    return journal
 
 
 def _source(workspace: Workspace, runner: Runner, subject: Subject, seed: int | None) -> tuple[Cell, int]:
@@ -127,7 +152,7 @@ def _lines(found: Minimized) -> list[str]:
         lines.append("it does not replay: {} of {} failed at first".format(*found.rate))
     lines.append(
         f"the smallest case, run again: {found.again[0]} of {found.again[1]} failed"
-        + ("" if found.complete else "; time was up before nothing got smaller")
+        + ("" if found.complete else "; time was up, and the same command goes on")
     )
     told = f"{ui.count(found.trials, 'trial')} in {found.processes} processes"
     return [*lines, f"{told}, {ui.duration(found.seconds)}"]

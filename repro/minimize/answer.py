@@ -21,7 +21,7 @@ class Step:
         verdict: what became of it.
         how: in what way the failure came about, or why it is gone.
         trials: that were run for it.
-        seconds: of wall clock.
+        seconds: that its processes took.
     """
 
     change: str
@@ -47,7 +47,7 @@ class Minimized:
         dtypes: by the name of a type, whether the smallest case fails with it, too.
         steps: every case that was tried.
         trials, processes: how many it took.
-        seconds: of wall clock.
+        seconds: that they took.
         complete: whether nothing gets smaller; False where time was up.
         again: (failed, run) of the smallest case, once more in the end.
     """

@@ -6,12 +6,13 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from repro.bisect.kept import Inputs
 from repro.engines.base import Prepared
+from repro.minimize.journal import Journal, Ran, identity
 from repro.run import Order, Runner, Target
 from repro.store.sound import read_sound_events
 from repro.trial.records import Event, Mode, Outcome
@@ -33,8 +34,10 @@ class Blocks:
         gpu: index of the GPU to use, or None.
         clock: seconds, monotonic.
         until: when time is up, by that clock.
-        trials: run so far.
-        processes: started so far.
+        journal: what an earlier run of the same search ran; or None.
+        trials: run so far, by an earlier run, too.
+        processes: started so far, by an earlier run, too.
+        seconds: that they took.
     """
 
     runner: Runner
@@ -43,9 +46,10 @@ class Blocks:
     gpu: int | None
     clock: Callable[[], float]
     until: float
+    journal: Journal | None = None
     trials: int = 0
     processes: int = 0
-    _taken: dict[str, Path] = field(default_factory=dict)
+    seconds: float = 0.0
 
     @property
     def left(self) -> float:
@@ -55,7 +59,7 @@ class Blocks:
     def run(
         self, seeds: Sequence[int], extra: Mapping[str, object], inputs: Inputs | None = None
     ) -> tuple[Events, Path]:
-        """Run one process; its events, and its folder.
+        """Run one process, unless an earlier run of the search did; its events, and its folder.
 
         Args:
             inputs: takes the place of the draws of the seed that is its identity.
@@ -64,6 +68,21 @@ class Blocks:
             NotReadyError: the engine, the disk or the GPU failed.
             Interrupted: as `Runner.run`.
         """
+        key = _key(seeds, extra, inputs)
+        ran = self.journal.take(key) if self.journal is not None else None
+        if ran is None:
+            ran = self._run(seeds, extra, inputs)
+            cut_short = "reduce" in extra and self.left <= 0
+            if self.journal is not None and not cut_short:
+                self.journal.add(key, ran)
+        events = list(read_sound_events(ran.folder / "records.jsonl"))
+        self.trials += sum(event["event"] == Event.END for event in events)
+        self.processes += 1
+        self.seconds += ran.seconds
+        return events, ran.folder
+
+    def _run(self, seeds: Sequence[int], extra: Mapping[str, object], inputs: Inputs | None) -> Ran:
+        began = self.clock()
         replay = {inputs.identity: inputs.file} if inputs is not None and inputs.file is not None else {}
         order = Order(
             seeds=seeds,
@@ -77,10 +96,7 @@ class Blocks:
         )
         ran = self.runner.run(self.target, self.prepared, order)
         ran.require("the trials of a smaller case could not run")
-        events = list(read_sound_events(ran.folders[-1] / "records.jsonl"))
-        self.trials += sum(event["event"] == Event.END for event in events)
-        self.processes += 1
-        return events, ran.folders[-1]
+        return Ran(folder=ran.folders[-1], seconds=self.clock() - began)
 
     def take(self, folder: Path, reduced: Mapping[str, Any]) -> Inputs | None:
         """Inputs that a trial saved, copied to where no trial can change them; None where there are none."""
@@ -98,6 +114,14 @@ class Blocks:
         draft.chmod(0o444)
         draft.replace(home)
         return Inputs(seed=int(reduced["seed"]), identity=int(sha256[:15], 16), file=home)
+
+
+def _key(seeds: Sequence[int], extra: Mapping[str, Any], inputs: Inputs | None) -> str:
+    """Stands for a process: all that it is asked, but for the time that it is given."""
+    asked = dict(extra)
+    if "reduce" in asked:
+        asked["reduce"] = {name: value for name, value in asked["reduce"].items() if name != "seconds"}
+    return identity({"seeds": list(seeds), "asked": asked, "inputs": inputs.identity if inputs else None})
 
 
 def only(events: Events, kind: Event) -> Mapping[str, Any] | None:

@@ -70,7 +70,6 @@ class Minimizing:
             NotReproducedError: the seed does not fail, and too few others do.
             NotReadyError, Interrupted: as `Runner.run`.
         """
-        began = self.blocks.clock()
         parameters = self._describe(seed)
         trying, rate = self._way(seed, key, parameters)
         steps: list[Step] = []
@@ -99,7 +98,7 @@ class Minimizing:
             steps=steps,
             trials=self.blocks.trials,
             processes=self.blocks.processes,
-            seconds=self.blocks.clock() - began,
+            seconds=self.blocks.seconds,
             complete=complete,
             again=again,
         )
@@ -190,10 +189,10 @@ class Minimizing:
         parameters: Sequence[Parameter],
         steps: list[Step],
     ) -> Verdict:
-        began = self.blocks.clock()
+        before = self.blocks.seconds
         change = _told(parameters, shrinking.best, case)
         tried = trying.attempt(case)
-        seconds = self.blocks.clock() - began
+        seconds = self.blocks.seconds - before
         steps.append(
             Step(change=change, verdict=tried.verdict, how=tried.how, trials=tried.trials, seconds=seconds)
         )

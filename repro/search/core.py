@@ -9,6 +9,7 @@ from repro.search.boundary import Boundary
 from repro.search.policy import Question, choose, nearest
 from repro.search.posterior import DEFAULT_MODEL, Model, Posterior, Slot, posterior
 from repro.search.shape import Shape, weigh
+from repro.search.telling import telling
 from repro.search.verdict import Verdict, Weighed, judge
 
 _NOMINATE = 0.8
@@ -180,7 +181,16 @@ class ChangePointSearch:
         if suspect.mass < self._confidence:
             return self._best(self.belief) or self._fresh(boundary)
         shape = self._shape()
-        return None if shape.several or shape.named >= self._confidence else self._fresh(boundary)
+        if shape.several or shape.named >= self._confidence:
+            return None
+        return self._telling(shape) or self._fresh(boundary)
+
+    def _telling(self, shape: Shape) -> Ask | None:
+        question = Question(self._candidates, self._tested, self._skipped, self._build_cost, self._own_trials)
+        choice = telling(shape, question)
+        if choice is None or choice.worth < _WORTHLESS:
+            return None
+        return Ask(choice.index, choice.trials)
 
     def _fresh(self, boundary: Boundary) -> Ask:
         support = boundary.support(self._counts, self._model)

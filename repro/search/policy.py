@@ -76,7 +76,7 @@ def _better(best: Choice | None, choice: Choice) -> Choice:
 def _untested(index: int, position: int, gains: _Gains, question: Question) -> Choice:
     worth = slope = gains.slope(index, position)
     if question.build_cost > 0.0:
-        worth = _worth(slope, gains.limit(index, position), question.build_cost)
+        worth = worth_of(slope, gains.limit(index, position), question.build_cost)
     return Choice(index, _batch(slope, question.trials), worth * _testable_chance(index, question))
 
 
@@ -110,7 +110,8 @@ def _testable_chance(index: int, question: Question) -> float:
     return 1.0
 
 
-def _worth(slope: float, limit: float, build: float) -> float:
+def worth_of(slope: float, limit: float, build: float) -> float:
+    """Bits per cost of trials at a new candidate, at the best number of them."""
     trials, best = 1.0, 0.0
     while trials < 1e5:
         worth = _saturating(trials, slope, limit) / (build + trials)

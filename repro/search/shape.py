@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
 from math import exp, log
 from typing import NamedTuple
@@ -23,6 +23,8 @@ Counts = Mapping[int, tuple[int, int]]
 _TWO_CHANGES = 0.1
 _SLOPES = 0.05
 """Prior odds of either account to that of one step."""
+_WARY = log(10.0)
+"""By how much a name holds slopes for likelier than that."""
 _WIDTH = 8
 """The narrowest slope that is weighed: candidates from its beginning to its end."""
 _SEVERAL = 0.75
@@ -34,12 +36,31 @@ _SHIFTS = (-3, -2, -1, 0, 1, 2, 3)
 
 
 class Account(NamedTuple):
-    """One way in which the rate may change: from after `low` on, until `high`."""
+    """One way in which the rate may change: from after `low` on, until `high`.
+
+    Attributes:
+        low, high: the last candidate before the change begins, and the first at which it is complete.
+        log_weight: natural logarithm of prior times marginal likelihood.
+        named: the boundary under check is a change point of it.
+        before, after: the rates up to `low` and from `high` on.
+        middle: the rate between them; None for a straight line.
+    """
 
     low: int
     high: int
     log_weight: float
     named: bool
+    before: float
+    after: float
+    middle: float | None = None
+
+    def rate(self, index: int) -> float:
+        """The failure rate of a candidate in this account."""
+        if index <= self.low or index >= self.high:
+            return self.before if index <= self.low else self.after
+        if self.middle is not None:
+            return self.middle
+        return self.before + (self.after - self.before) * (index - self.low) / (self.high - self.low)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +78,7 @@ class Shape:
     named: float
     low: int
     high: int
+    accounts: Sequence[tuple[Account, float]] = field(default=(), repr=False)
 
     @property
     def several(self) -> bool:
@@ -71,9 +93,9 @@ def weigh(slots: Sequence[Slot], counts: Counts, model: Model, suspect: Slot, co
         return Shape(0.0, 0.0, 0, 0)
     width = sum(slot.width for slot in slots)
     ones = [_one(slots[j], width, slots[j] is suspect) for j in places]
-    others = list(_twos(slots, places, counts, model, suspect))
-    others += _slopes(slots, counts, suspect, model)
-    return _summary(ones, others, confidence)
+    twos = list(_twos(slots, places, counts, model, suspect))
+    slopes = list(_slopes(slots, counts, suspect, model))
+    return _summary(ones, twos, slopes, slots[-1].high, confidence)
 
 
 def _places(slots: Sequence[Slot], suspect: Slot) -> list[int]:
@@ -88,7 +110,7 @@ def _places(slots: Sequence[Slot], suspect: Slot) -> list[int]:
 
 def _one(slot: Slot, width: int, named: bool) -> Account:
     weight = log(slot.width / width) + slot.before.log_marginal + slot.after.log_marginal
-    return Account(slot.low, slot.high, weight, named)
+    return Account(slot.low, slot.high, weight, named, slot.before.mean, slot.after.mean)
 
 
 def _twos(
@@ -105,7 +127,10 @@ def _twos(
             last = slots[k]
             middle = model.steady.evidence(failed[k] - failed[j], passed[k] - passed[j])
             weight = start + log(last.width / width) + middle.log_marginal + last.after.log_marginal
-            yield Account(first.low, last.high, weight, first is suspect or last is suspect)
+            named = first is suspect or last is suspect
+            yield Account(
+                first.low, last.high, weight, named, first.before.mean, last.after.mean, middle.mean
+            )
 
 
 def _slopes(slots: Sequence[Slot], counts: Counts, suspect: Slot, model: Model) -> Iterator[Account]:
@@ -116,7 +141,7 @@ def _slopes(slots: Sequence[Slot], counts: Counts, suspect: Slot, model: Model) 
     """
     tested = sorted(counts)
     last = slots[-1].high
-    widths = [_WIDTH * 2**k for k in range(max(1, last.bit_length() - 1))]
+    widths = [_WIDTH * 2**k for k in range(max(1, (last + 1).bit_length() - _WIDTH.bit_length() + 1))]
     for width in widths:
         share = log(_SLOPES / len(widths)) + log(max(0.5, width / 8.0) / last)
         for middle in sorted({suspect.high + shift * width // 8 for shift in _SHIFTS}):
@@ -127,7 +152,7 @@ def _slopes(slots: Sequence[Slot], counts: Counts, suspect: Slot, model: Model) 
                 _on_slope(counts[i], (i - low) / width, before.mean, after.mean) for i in tested[first:beyond]
             )
             weight = share + before.log_marginal + after.log_marginal + gain
-            yield Account(max(0, low), min(last, high), weight, False)
+            yield Account(low, high, weight, False, before.mean, after.mean)
 
 
 def _on_slope(count: tuple[int, int], part: float, before: float, after: float) -> float:
@@ -136,16 +161,28 @@ def _on_slope(count: tuple[int, int], part: float, before: float, after: float) 
     return count[0] * log(rate) + count[1] * log(1.0 - rate)
 
 
-def _summary(ones: Sequence[Account], others: Sequence[Account], confidence: float) -> Shape:
-    top = max(account.log_weight for account in (*ones, *others))
-    weights = [(account, exp(account.log_weight - top)) for account in others]
+def _summary(
+    ones: Sequence[Account], twos: Sequence[Account], slopes: Sequence[Account], last: int, confidence: float
+) -> Shape:
+    top = max(account.log_weight for account in (*ones, *twos, *slopes))
+    weights = [(account, exp(account.log_weight - top)) for account in (*twos, *slopes)]
     rest = sum(weight for _, weight in weights)
     total = rest + sum(exp(account.log_weight - top) for account in ones)
-    named = sum(exp(account.log_weight - top) for account in (*ones, *others) if account.named)
+    wary = [account._replace(log_weight=account.log_weight + _WARY) for account in slopes]
+    accounts = (*ones, *twos, *wary)
+    shares = _shares(accounts)
+    named = sum(share for account, share in zip(accounts, shares, strict=True) if account.named)
     tail = (1.0 - confidence) / 2.0 * rest
-    low = _quantile([(account.low, weight) for account, weight in weights], tail)
-    high = -_quantile([(-account.high, weight) for account, weight in weights], tail)
-    return Shape(rest / total, named / total, low, high)
+    low = _quantile([(max(0, account.low), weight) for account, weight in weights], tail)
+    high = -_quantile([(-min(last, account.high), weight) for account, weight in weights], tail)
+    return Shape(rest / total, named, low, high, tuple(zip(accounts, shares, strict=True)))
+
+
+def _shares(accounts: Sequence[Account]) -> list[float]:
+    top = max(account.log_weight for account in accounts)
+    weights = [exp(account.log_weight - top) for account in accounts]
+    total = sum(weights)
+    return [weight / total for weight in weights]
 
 
 def _quantile(weights: Sequence[tuple[int, float]], tail: float) -> int:

