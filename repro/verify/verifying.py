@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from repro import ui
@@ -12,6 +11,7 @@ from repro.errors import NotReproducedError
 from repro.run import Runner
 from repro.subject.patching import Changes
 from repro.trial.records import Outcome
+from repro.verify.ahead import ahead, fresh
 from repro.verify.beside import Beside, others
 from repro.verify.claim import Claim, Evidence, Kind, Verdict, decide
 from repro.verify.looseness import looseness
@@ -19,10 +19,6 @@ from repro.verify.sides import Side, interleaved
 
 PICKED = 20
 """Seeds that failed, which the fixed side runs first, at most."""
-ENOUGH = 5
-"""Picked seeds that all fail again: no further comparison is needed."""
-OWN_SEEDS = 2**31
-"""From here on seeds belong to the candidates of searches."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,41 +224,6 @@ class Verifying:
         left = self.pace.budget - (self.clock() - self._began)
         seconds = self.runner.ledger.seconds_per_trial().get(self.fixed.target.cell.id) or 0.001
         return max(1, min(self.pace.block, int(left / seconds)))
-
-
-def ahead(claim: Claim, seen: Evidence) -> list[int]:
-    """Seeds that the fixed side should run next, the most telling first; none where enough is known.
-
-    Seeds that failed come first: where they fail again, it is known at once. Then those that the ledger holds
-    in their order, which makes pairs; then new ones.
-    """
-    picked = sorted(seed for seed in seen.picked if seed not in seen.fixed)
-    if seen.new_ways or _hopeless(seen, picked):
-        return []
-    if picked:
-        return picked
-    known = sorted(seed for seed in seen.as_is if seed not in seen.fixed)
-    if seen.still:
-        return known
-    missing = claim.needed - seen.clean
-    if missing <= 0 or len(seen.fixed) > 3 * claim.needed + len(seen.as_is):
-        return []
-    return [*known, *fresh({**seen.as_is, **seen.fixed}, missing)][:missing]
-
-
-def fresh(known: Iterable[int], number: int) -> list[int]:
-    """Seeds that nobody ran, beyond those that the matrix ran."""
-    first = max((seed + 1 for seed in known if seed < OWN_SEEDS), default=0)
-    return list(itertools.islice(itertools.count(first), number))
-
-
-def _hopeless(seen: Evidence, picked: Sequence[int]) -> bool:
-    """Whether all that failed fails again: harvested inputs every time, or all of the picked seeds."""
-    rows = [each for each in seen.replayed if each.fixed[1]]
-    if seen.steady and rows and all(failed == run for failed, run in (each.fixed for each in rows)):
-        return True
-    again = [seen.fixed[seed] for seed in seen.picked if seed in seen.fixed]
-    return not picked and len(again) >= ENOUGH and all(trial.outcome is Outcome.FAILED for trial in again)
 
 
 def _told(claim: Claim) -> str:
