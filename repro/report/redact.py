@@ -16,6 +16,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, TypeVar
 
+from repro.report.identifying import PATTERN, REPLACE, may_match, shorter_path
 from repro.report.model import Proof, Report
 
 _T = TypeVar("_T")
@@ -53,51 +54,6 @@ _GENERIC = frozenset(
     ]
 )
 """Names that say nothing about a person or a machine, and would garble a text if they were replaced."""
-
-_URL = r"(?P<url>\b[a-zA-Z][a-zA-Z0-9+.-]*://[^\s<>\"'`|\\)\]}]+)"
-_UUID = r"(?P<uuid>\b(?:GPU|MIG)-(?:GPU-)?[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?:/\d+)*)"
-_TOKEN = (
-    r"(?P<token>\b(?:gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|hf_[A-Za-z0-9]{20,}|AKIA[0-9A-Z]{16}"
-    r"|xox[abprs]-[\w-]{10,}|sk-[\w-]{20,}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+)"
-    r"|(?i:\b(?:bearer|token|password|passwd|secret|api[_-]?key)(?:\s*[=:]\s*|\s+(?=\S{16,}))[^\s,;\"'&]{6,}))"
-)
-_EMAIL = r"(?P<email>\b(?!git@)[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}\b)"
-_PATH = (
-    r"(?P<path>(?<!<path>)(?:(?<=-[A-Za-z])|(?<![\w./~&;-]))/(?:[\w.@%+=,~-]+/)+[\w.@%+=,~-]*"
-    r"|(?<!<path>)(?<![\w./])/(?:home|Users|root)\b/?[\w.-]*)"
-)
-_HOME = r"(?P<home>(?<![\w/])~[\w.-]*/(?:[\w.@%+=,-]+/)*[\w.@%+=,-]*)"
-_WINDOWS = r"(?P<windows>\b[A-Za-z]:\\\\?(?:[^\\\s\"'<>|]+\\\\?)*[^\\\s\"'<>|]*)"
-_PATTERN = re.compile("|".join((_URL, _UUID, _TOKEN, _EMAIL, _PATH, _HOME, _WINDOWS)))
-
-_SUSPECTS = (
-    "/",
-    "@",
-    "\\",
-    "GPU-",
-    "MIG-",
-    "ghp_",
-    "gho_",
-    "ghu_",
-    "ghs_",
-    "ghr_",
-    "github_pat_",
-    "hf_",
-    "glpat-",
-    "sk-",
-    "AKIA",
-    "xox",
-    "eyJ",
-)
-_WORDS = ("token", "passw", "secret", "bearer", "api")
-"""What a text must hold for a pattern to match: a look for these is many times quicker than the pattern."""
-
-_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]*@")
-_QUERY = re.compile(
-    r"(?i)(?<=[?&;])((?:access_|private_|auth_|id_)?(?:token|key|sig|signature|secret|password|passwd|auth"
-    r"|api[_-]?key|credential|x-amz-[a-z-]+))=[^&#]+"
-)
-_KEPT_TAIL = ("site-packages/", "dist-packages/")
 
 
 @dataclass(frozen=True)
@@ -148,10 +104,10 @@ class Redactor:
             return text
         if self._folders and "/" in text:
             text = self._folders.sub(
-                lambda match: self._note("path", match[0], _path(match[0], match[1])), text
+                lambda match: self._note("path", match[0], shorter_path(match[0], match[1])), text
             )
-        if _may_match(text):
-            text = _PATTERN.sub(self._replace, text)
+        if may_match(text):
+            text = PATTERN.sub(self._replace, text)
         if self._own and any(word in text for word in self._words):
             text = self._own.sub(self._word, text)
         return text
@@ -162,7 +118,7 @@ class Redactor:
 
     def _replace(self, match: re.Match[str]) -> str:
         kind, text = str(match.lastgroup), match[0]
-        shorter = _REPLACE[kind](text)
+        shorter = REPLACE[kind](text)
         return text if shorter == text else self._note(kind, text, shorter)
 
     def _word(self, match: re.Match[str]) -> str:
@@ -174,13 +130,6 @@ class Redactor:
         return instead
 
 
-def _may_match(text: str) -> bool:
-    if any(mark in text for mark in _SUSPECTS):
-        return True
-    lower = text.lower()
-    return any(word in lower for word in _WORDS)
-
-
 def _below(folders: Iterable[str]) -> re.Pattern[str] | None:
     """Finds paths in known folders, whose names may hold what the general pattern does not know."""
     known = sorted({re.escape(folder) for folder in folders if folder.count("/") > 1}, key=len, reverse=True)
@@ -189,49 +138,6 @@ def _below(folders: Iterable[str]) -> re.Pattern[str] | None:
 
 def _telling(word: str) -> bool:
     return len(word) > 2 and word.lower() not in _GENERIC
-
-
-def _path(text: str, folder: str = "") -> str:
-    """The last part of a path stays, and what follows `site-packages`; of a home folder nothing does."""
-    text = text.removeprefix(folder)
-    if folder and not text:
-        return "<path>"
-    for tail in _KEPT_TAIL:
-        if tail in text:
-            return f"<path>/{tail}{text.split(tail, 1)[1]}"
-    parts = [part for part in text.split("/") if part]
-    if not folder and (len(parts) < 2 or parts[:1] == ["root"]) and not text.startswith("~"):
-        return "<path>" if len(parts) < 2 else f"<path>/{parts[-1]}"
-    if not parts or (parts[0] in ("home", "Users") and len(parts) < 3):
-        return "<path>"
-    return f"<path>/{parts[-1]}" + ("/" if text.endswith("/") else "")
-
-
-def _windows(text: str) -> str:
-    last = text.rstrip("\\").rpartition("\\")[2]
-    return f"<path>\\{last}" if "\\" in text.rstrip("\\") else text
-
-
-def _url(text: str) -> str:
-    if text.startswith("file:"):
-        return "file://<path>"
-    return _QUERY.sub(r"\1=<token>", _CREDENTIALS.sub("", text))
-
-
-def _token(text: str) -> str:
-    name = re.match(r"(?i)[a-z_-]+(?:\s*[=:]\s*|\s+)", text)
-    return f"{name[0]}<token>" if name and not text.startswith(("sk-", "xox")) else "<token>"
-
-
-_REPLACE: Mapping[str, Callable[[str], str]] = {
-    "url": _url,
-    "uuid": lambda _: "<gpu-uuid>",
-    "token": _token,
-    "email": lambda _: "<e-mail>",
-    "path": _path,
-    "home": _path,
-    "windows": _windows,
-}
 
 
 def _mapped(value: Any, change: Callable[[str], str]) -> Any:
