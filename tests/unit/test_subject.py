@@ -11,6 +11,7 @@ from subject_folders import committed, fill, git, names, resolver
 from repro.config import SubjectSpec
 from repro.errors import NotReadyError, UsageError
 from repro.subject import Subject, export, resolve, resolve_revision
+from repro.ui import one_line
 
 
 @pytest.fixture
@@ -191,8 +192,8 @@ def test_a_wrong_revision_names_the_nearest(repository, get):
 def test_a_revision_is_never_an_option(repository, get, rev):
     with pytest.raises(UsageError) as caught:
         get(repository, rev=rev)
-    assert caught.value.what == f"`{rev}` is no revision"
-    assert caught.value.why == "a revision is a branch, a tag or a commit id, and begins with no `-`"
+    assert caught.value.what == f"`{one_line(rev)}` is no revision"
+    assert caught.value.why == "a revision is a branch, a tag or a commit id, and begins with no `-` or `^`"
 
 
 def test_a_revision_of_a_folder_without_git(tmp_path, get):
