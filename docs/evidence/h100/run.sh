@@ -29,7 +29,7 @@ step trials python3 benchmarks/trials.py --gpu --trials 300 --processes 2
 step matrix $repro matrix "${cells[@]}" --trials "$trials" --jobs 4
 step again $repro matrix "${cells[@]}" --trials "$trials" --jobs 4
 step kernels-measured $repro kernels "${own[@]}" --measure
-step kernels-ncu $repro kernels "${own[@]}" --measure --engine host --state .repro-host
+step kernels-ncu .venv-torch/bin/repro kernels "${own[@]}" --measure --engine host --state .repro-host
 
 { # Beside the rest, on the same GPU, with a ledger of their own: the other seven parameters, and more.
   for test in float32-{border-True,zeros-False,zeros-True} float64-{border-False,border-True,zeros-False,zeros-True}; do
