@@ -14,7 +14,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from block_files import CELL, assert_tallies_are_true, end
-from repro.settling import settle
 
 from repro.adapting import read_adapted
 from repro.cells import expand
@@ -28,6 +27,7 @@ from repro.minimize.blocks import outcomes
 from repro.report import gather, to_html, to_markdown
 from repro.report.export import to_csv, to_junit
 from repro.report.past import read_diagnosis, read_searches
+from repro.run.settling import settle
 from repro.store import Ledger
 from repro.store.sound import read_sound_events
 
