@@ -86,13 +86,12 @@ def test_without_tensors_seeds_stand_for_the_failure(kit):
 
 
 DICE = """
-    import random, time
-    FACES, ROLLS = 200, 90
+    import random
+    ROLLS = 12
 
     def test_it():
-        time.sleep(0.005)
-        thrown = [random.randrange(FACES) for _ in range(ROLLS)]
-        assert not any(one > 150 for one in thrown)
+        thrown = [random.random() for _ in range(ROLLS)]
+        assert len(thrown) < 3
 """
 """Without tensors, and seeds alone decide: the same search takes the same steps."""
 
@@ -120,7 +119,7 @@ def begun(kit):
     return {path.parent.name for path in kit.state.glob("minimize/*/request.json")}
 
 
-def test_a_killed_search_goes_on_where_it_stopped(kit, tmp_path):
+def test_a_killed_search_goes_on_where_it_stopped(kit):
     """Killed twice; then the same answer as without, and no process ran twice but those that were killed."""
     kit.plant(DICE)
     options = ("--seed", 1, "--seeds", 3)
@@ -129,18 +128,16 @@ def test_a_killed_search_goes_on_where_it_stopped(kit, tmp_path):
     killed(kit, len(first) + 2, *options)
     assert ran(kit)[: len(first)] == first
     told = minimize(kit, *options)
-    whole = minimize(Patient(tmp_path, tmp_path / "other"), *options)
-    timed = [*told["steps"], *whole["steps"], told, whole]
-    assert all(each.pop("seconds") >= 0 for each in timed)
-    assert told == whole
-    assert told["complete"]
+    assert [one["to"] for one in told["changes"]] == ["3"]
     assert told["processes"] == len(ran(kit)) <= len(begun(kit)) <= told["processes"] + 2
     before = begun(kit)
-    assert minimize(kit, *options)["again"] == told["again"]
+    assert minimize(kit, *options) == told
     assert begun(kit) == before
-    text = kit.run("minimize", "--engine", "host", *options, "--fresh")
-    assert f"{told['trials']} trials in {told['processes']} processes" in text
+    anew = minimize(kit, *options, "--fresh")
     assert len(begun(kit)) == len(before) + told["processes"]
+    for each in (*told["steps"], *anew["steps"], told, anew):
+        assert each.pop("seconds") > 0
+    assert anew == told
 
 
 def test_a_failure_by_chance(kit):
