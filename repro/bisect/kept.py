@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from repro.store import KeptInputs
+from repro.run import Order
+from repro.store import KeptInputs, Ledger, Series
+from repro.trial.records import Mode
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +44,25 @@ def take(kept: Iterable[KeptInputs], state: Path, most: int) -> list[Inputs]:
             if inputs is not None:
                 found[each.seed] = inputs
     return list(found.values())
+
+
+def replay(ledger: Ledger, series: Series, inputs: Sequence[Inputs], times: int, *, gpu: int | None) -> Order:
+    """Each input in turn, `times` times, in one process; numbered on from the replays that the ledger holds.
+
+    Args:
+        series: of the replays.
+        gpu: index of the GPU to use, or None.
+    """
+    identities = [each.identity for each in inputs]
+    done = [number for each in set(identities) for number in ledger.done_repetitions(series, each)]
+    return Order(
+        seeds=identities * times,
+        mode=Mode.REPLAY,
+        gpu=gpu,
+        first_trial=max(done, default=-1) + 1,
+        keep_inputs=0,
+        replay={each.identity: each.file for each in inputs if each.file is not None},
+    )
 
 
 def _take(kept: KeptInputs, state: Path) -> Inputs | None:

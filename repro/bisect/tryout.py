@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from repro import ui
-from repro.bisect.kept import Inputs, take
+from repro.bisect.kept import Inputs, replay, take
 from repro.bisect.lines import Line
 from repro.bisect.names import TestNames
 from repro.bisect.pace import Pace
@@ -210,20 +210,7 @@ class Tryout:
         """
         target, prepared = self.ready(index)
         series = self._of(index, target, Mode.REPLAY)
-        identities = [each.identity for each in inputs]
-        done = [
-            number
-            for identity in set(identities)
-            for number in self.runner.ledger.done_repetitions(series, identity)
-        ]
-        order = Order(
-            seeds=identities * rounds,
-            mode=Mode.REPLAY,
-            gpu=self._gpu,
-            first_trial=max(done, default=-1) + 1,
-            keep_inputs=0,
-            replay={each.identity: each.file for each in inputs if each.file is not None},
-        )
+        order = replay(self.runner.ledger, series, inputs, rounds, gpu=self._gpu)
         ran = self._run(target, prepared, order)
         trials = [trial for trial in self._trials(series) if trial.repetition >= order.first_trial]
         self.trials += sum(trial.outcome.counts for trial in trials)

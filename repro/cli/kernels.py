@@ -133,7 +133,7 @@ def _run(
         check_compiles(Target(cell=cell, subject=subject), one)
     if wanted.arch is None:
         workspace.check_gpu()
-    gpu = next(iter(workspace.gpus()), None)
+    gpu = workspace.first_gpu()
     sides = []
     with only_run(workspace.state), open_runner(workspace, ui.say) as runner:
         for cell, one in asked:

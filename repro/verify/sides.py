@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from repro.bisect.kept import Inputs, take
+from repro.bisect.kept import Inputs, replay, take
 from repro.engines.base import Prepared
 from repro.run import KEPT_INPUTS, Order, Ran, Runner, Target
 from repro.store import Series, Tally, Trial
@@ -71,17 +71,7 @@ class Side:
             NotReadyError: the engine, the disk or the GPU failed.
             Interrupted: as `Runner.run`.
         """
-        identities = [each.identity for each in inputs]
-        done = self.runner.ledger.done_repetitions
-        numbers = [number for each in set(identities) for number in done(self.series(Mode.REPLAY), each)]
-        order = Order(
-            seeds=identities * times,
-            mode=Mode.REPLAY,
-            gpu=self.gpu,
-            first_trial=max(numbers, default=-1) + 1,
-            keep_inputs=0,
-            replay={each.identity: each.file for each in inputs if each.file is not None},
-        )
+        order = replay(self.runner.ledger, self.series(Mode.REPLAY), inputs, times, gpu=self.gpu)
         self._run(order)
         return [trial for trial in self._recorded(Mode.REPLAY) if trial.repetition >= order.first_trial]
 
