@@ -77,7 +77,10 @@ def find_root(
         if _present(client, reference):
             return Root(image=reference, origin=reference)
         if _registry_has(reference):
-            say(f"pulling {reference}")
+            say(
+                f"pulling {reference}"
+                + ("" if "@" in reference else ": the tag as it is now, with no digest to hold it to")
+            )
             if _pull(builder, reference, log, timeout):
                 return Root(image=reference, origin=reference)
     return _from_host(builder, cell, tag=tag, log=log, timeout=timeout, say=say)
