@@ -22,7 +22,7 @@ class Pace:
     builds: int = 0
 
     def note_run(self, trials: int, busy: float, wall: float) -> None:
-        """A process ran trials: `busy` seconds between the first's beginning and the last's end."""
+        """A process ran trials, `busy` seconds of its `wall`."""
         if trials and busy > 0.0:
             self.trial = _mean(self.trial, busy / trials, self.runs)
         self.start = _mean(self.start, max(0.0, wall - busy), self.runs)
@@ -34,9 +34,12 @@ class Pace:
         self.builds += 1
 
     def batch(self, trials: int) -> int:
-        """At least `trials`; up to four times as many where that adds little to a process's start."""
+        """At least `trials`; up to ten times as many where that adds little to a process's start.
+
+        A process on a GPU takes ten seconds to its first trial, and then milliseconds for each.
+        """
         free = self.start / max(self.trial, 1e-6) if self.runs else 0
-        return max(trials, min(4 * trials, math.floor(free / 4)))
+        return max(trials, min(10 * trials, math.floor(free / 4)))
 
     @property
     def visit_cost(self) -> float:

@@ -65,7 +65,7 @@ class Ran:
         ended: trials that ended.
         gave_up: why it stopped before its last one, or "".
         infra: whether what stopped it was the engine, the disk or the GPU, and not the test.
-        busy: seconds between the first trial's beginning and the last one's end, over all processes.
+        busy: seconds of the trials, each process's first one at the pace of its others.
         folders: of the blocks, in the order in which they ran.
     """
 

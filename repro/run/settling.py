@@ -27,7 +27,7 @@ class Settled:
         died: how the process died, or "".
         infra: what failed beside the test, so that the trial after `ended` is worth another try, or "".
         fatal: what makes going on pointless, or "".
-        busy: seconds between the first trial's beginning and the last one's end.
+        busy: seconds of its trials, the first one at the pace of the others: it compiles and loads, too.
     """
 
     ended: int
@@ -66,9 +66,17 @@ def settle(records: Path, exit_: Exit | None, timed_out: float | None) -> Settle
 
 
 def _busy(events: Sequence[_Record]) -> float:
-    times = [event.get("time") for event in events if event["event"] in (Event.START, Event.END)]
-    numbers = [time for time in times if isinstance(time, int | float)]
-    return max(0.0, max(numbers) - min(numbers)) if numbers else 0.0
+    starts, ends = _times(events, Event.START), _times(events, Event.END)
+    if not starts or not ends:
+        return 0.0
+    if len(ends) < 3:
+        return max(0.0, ends[-1] - starts[0])
+    return max(0.0, ends[-1] - ends[0]) * len(ends) / (len(ends) - 1)
+
+
+def _times(events: Sequence[_Record], kind: Event) -> list[float]:
+    times = [event.get("time") for event in events if event["event"] == kind]
+    return sorted(time for time in times if isinstance(time, int | float))
 
 
 def _last_words(
