@@ -20,6 +20,7 @@ def probe_to_json(probe: Probe) -> dict[str, Any]:
         "steps": [asdict(step) for step in probe.steps],
         "precisions": [asdict(one) for one in probe.precisions],
         "derivatives": [asdict(one) for one in probe.derivatives],
+        "gradchecks": [asdict(one) for one in probe.gradchecks],
     }
     return {name: finite(value) for name, value in told.items()}
 

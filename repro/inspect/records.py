@@ -152,6 +152,53 @@ class Derivative:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Apart:
+    """An element of a gradient that gradcheck objects to.
+
+    Args:
+        element: index of the element in the input.
+        numerical: derivative by differences.
+        analytical: gradient as compared.
+    """
+
+    element: tuple[int, ...] = ()
+    numerical: float | None = None
+    analytical: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gradcheck:
+    """What `torch.autograd.gradcheck` says of one side of a comparison of gradients.
+
+    Args:
+        comparison: index of the comparison in the trial.
+        side: "actual" or "expected": whose gradient was checked.
+        leaf: number of the input among the trial's.
+        elements: of the gradient that were checked.
+        of: as many there are.
+        passed: whether it did not object; None where it could not run.
+        message: its own.
+        eps: how far each element was moved to either side.
+        rtol, atol: that it was given: its own for float64, wider for narrower types and noise.
+        apart: elements that it objects to; not all where they are many.
+        why: why it could not run.
+    """
+
+    comparison: int = 0
+    side: str = "actual"
+    leaf: int | None = None
+    elements: int = 0
+    of: int = 0
+    passed: bool | None = None
+    message: str = ""
+    eps: float | None = None
+    rtol: float | None = None
+    atol: float | None = None
+    apart: tuple[Apart, ...] = ()
+    why: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Begin:
     """What was probed; `torch` is "" where the test loads none, `device` "cpu" or "cuda"."""
 
@@ -193,6 +240,7 @@ class Probe:
     steps: Sequence[Step] = ()
     precisions: Sequence[Precision] = ()
     derivatives: Sequence[Derivative] = ()
+    gradchecks: Sequence[Gradcheck] = ()
     begin: Begin = Begin()
     end: End | None = None
 
@@ -202,6 +250,7 @@ def read(path: Path) -> Probe:
     steps: list[Step] = []
     precisions: list[Precision] = []
     derivatives: list[Derivative] = []
+    gradchecks: list[Gradcheck] = []
     begin, end = Begin(), None
     for event in read_events(path):
         made = _made(event)
@@ -211,11 +260,20 @@ def read(path: Path) -> Probe:
             precisions.append(made)
         elif isinstance(made, Derivative):
             derivatives.append(made)
+        elif isinstance(made, Gradcheck):
+            gradchecks.append(made)
         elif isinstance(made, Begin):
             begin = made
         elif isinstance(made, End):
             end = made
-    return Probe(steps=steps, precisions=precisions, derivatives=derivatives, begin=begin, end=end)
+    return Probe(
+        steps=steps,
+        precisions=precisions,
+        derivatives=derivatives,
+        gradchecks=gradchecks,
+        begin=begin,
+        end=end,
+    )
 
 
 _Record = TypeVar("_Record")
@@ -223,6 +281,7 @@ _EVENTS: Mapping[str, type] = {
     "step": Step,
     "precision": Precision,
     "derivative": Derivative,
+    "gradcheck": Gradcheck,
     "begin": Begin,
     "end": End,
 }

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from repro.inspect.marks import marks
 from repro.inspect.parting import Parting
-from repro.inspect.records import Derivative, Precision, Probe, Step
+from repro.inspect.records import Derivative, Gradcheck, Precision, Probe, Step
 
 Row = tuple[str, ...]
 
@@ -131,6 +131,7 @@ def sentences(probe: Probe) -> list[str]:
         told.append("the trial did no operation of torch, so there are no numbers to look at")
     told += [f"{mark.what}: step {mark.step.n}, {mark.step.op}" for mark in marks(probe.steps)]
     told += _precision(probe.precisions) + _derivative(probe.derivatives)
+    told += [_gradcheck(one) for one in probe.gradchecks]
     if end.trouble:
         told.append(end.trouble)
     if end.truncated:
@@ -173,6 +174,27 @@ def _derivative(found: Sequence[Derivative]) -> list[str]:
             )
     whys = Counter(one.why for one in failing if one.why)
     return told + [f"no derivative for {n} failing elements: {why}" for why, n in whys.most_common(3)]
+
+
+def gradient_sentences(probe: Probe) -> list[str]:
+    """What differences and gradcheck say of the compared gradients."""
+    return _derivative(probe.derivatives) + [_gradcheck(one) for one in probe.gradchecks]
+
+
+def _gradcheck(one: Gradcheck) -> str:
+    of = f" of {one.of}" if one.of > one.elements else ""
+    told = f"torch.autograd.gradcheck of the {one.side} gradient in comparison {one.comparison}"
+    if one.passed is None:
+        return f"{told}: not run, {one.why or 'it left no answer'}"
+    if one.passed:
+        return f"{told}: passes ({one.elements}{of} elements)"
+    if not one.apart:
+        return f"{told}: fails ({one.message})"
+    first = one.apart[0]
+    return (
+        f"{told}: fails at {len(one.apart)} of the {one.elements}{of} elements; {index(first.element)} is "
+        f"{value(first.analytical)}, by differences {value(first.numerical)}"
+    )
 
 
 def _place(one: Derivative) -> tuple[object, ...]:

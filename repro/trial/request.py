@@ -45,6 +45,8 @@ class ProbeRequest:
         elements: failing elements of a comparison that are looked at, at most.
         controls: passing elements of the same tensor, at most.
         differentiated: failing elements of a comparison whose derivative is measured, at most.
+        gradcheck: elements of each compared gradient that go to `torch.autograd.gradcheck`, at most; those of
+            comparisons that pass, too. 0 for none.
         seconds: time for the differences, over which no further element is begun.
     """
 
@@ -54,6 +56,7 @@ class ProbeRequest:
     elements: int = 20
     controls: int = 5
     differentiated: int = 20
+    gradcheck: int = 0
     seconds: float = 120.0
 
 

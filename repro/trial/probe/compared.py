@@ -56,13 +56,25 @@ class Element:
     sides: Tuple[Side, ...]
 
 
+@dataclass(frozen=True)
+class _Comparison:
+    """One call that compares."""
+
+    index: int
+    where: str
+    bound: Mapping[str, Any]
+    passed: bool
+
+
 class Examiner:
-    """Looks at failed comparisons while their tensors are at hand.
+    """Looks at failed comparisons while their tensors are at hand; for gradcheck, at those that pass, too.
 
     Args:
         session: the run that they belong to.
         file: takes the elements.
         options: how many.
+
+    `elements` are held against float64 and differences, `checked` go to gradcheck.
     """
 
     def __init__(self, session: Session, file: ProbeFile, options: ProbeRequest) -> None:
@@ -70,46 +82,59 @@ class Examiner:
         self._file = file
         self._options = options
         self.elements: List[Element] = []
+        self.checked: List[Element] = []
 
     def note(self, index: int, where: str, bound: Mapping[str, Any], passed: bool) -> None:
         """A comparison was made."""
-        if passed:
+        if passed and not self._options.gradcheck:
             return
         with self._session.guarded():
             pair = (bound.get("actual", bound.get("input")), bound.get("expected", bound.get("other")))
             for _, actual, expected in leaves_of(*pair):
-                self._pair(index, where, actual, expected, bound)
+                self._pair(_Comparison(index, where, bound, passed), actual, expected)
 
-    def _pair(self, index: int, where: str, actual: Any, expected: Any, bound: Mapping[str, Any]) -> None:
+    def _pair(self, one: _Comparison, actual: Any, expected: Any) -> None:
         torch, fits = self._session.torch, self._session.shadows.fits
         if not (isinstance(actual, torch.Tensor) and isinstance(expected, torch.Tensor)):
             return
         real = actual.is_floating_point() and expected.is_floating_point()
         if not (fits(actual) and fits(expected) and real and actual.shape == expected.shape):
             return
-        atol, rtol = tolerances_of(torch, bound, actual, expected)
-        wide = [one.detach().double() for one in (actual, expected.to(actual.device))]
-        close = torch.isclose(*wide, rtol=rtol, atol=atol, equal_nan=bool(bound.get("equal_nan")))
-        facts = [self._side(name, one) for name, one in (("actual", actual), ("expected", expected))]
-        for place, control in self._places(wide, close.reshape(-1), atol, rtol):
-            element = tuple(unravel(place, list(actual.shape)))
-            values = [float(one.reshape(-1)[place]) for one in wide]
-            tolerance = atol + rtol * abs(values[1])
-            told = self._truth(facts, place, values, tolerance, actual.dtype)
-            sides = tuple(side for side in (self._gradient(fact, element) for fact in facts) if side)
-            self.elements.append(Element(index, element, control, values[0], values[1], tolerance, sides))
-            self._file.write(
-                "precision",
-                comparison=index,
-                where=where,
-                element=element,
-                control=control,
-                actual=values[0],
-                expected=values[1],
-                **told,
-            )
+        atol, rtol = tolerances_of(torch, one.bound, actual, expected)
+        wide = [each.detach().double() for each in (actual, expected.to(actual.device))]
+        close = torch.isclose(*wide, rtol=rtol, atol=atol, equal_nan=bool(one.bound.get("equal_nan")))
+        close = close.reshape(-1)
+        facts = [self._side(name, each) for name, each in (("actual", actual), ("expected", expected))]
 
-    def _places(self, wide: List[Any], close: Any, atol: float, rtol: float) -> List[Tuple[int, bool]]:
+        def element(place: int) -> Element:
+            at = tuple(unravel(place, list(actual.shape)))
+            ours, theirs = (float(each.reshape(-1)[place]) for each in wide)
+            sides = tuple(side for side in (self._gradient(fact, at) for fact in facts) if side)
+            return Element(
+                one.index, at, bool(close[place]), ours, theirs, atol + rtol * abs(theirs), sides
+            )  # fmt: skip
+
+        places = [] if one.passed else self._places(wide, close, atol, rtol)
+        for place in places:
+            self.elements.append(element(place))
+            told = self._truth(facts, place, self.elements[-1], actual.dtype)
+            self._tell(one, self.elements[-1], told)
+        first = range(min(actual.numel(), self._options.gradcheck))
+        self.checked += map(element, list(dict.fromkeys([*places, *first]))[: len(first)])
+
+    def _tell(self, one: _Comparison, element: Element, told: Dict[str, Any]) -> None:
+        self._file.write(
+            "precision",
+            comparison=one.index,
+            where=one.where,
+            element=element.element,
+            control=element.control,
+            actual=element.actual,
+            expected=element.expected,
+            **told,
+        )
+
+    def _places(self, wide: List[Any], close: Any, atol: float, rtol: float) -> List[int]:
         """The elements that are furthest apart, and passing ones at even distances among them."""
         torch = self._session.torch
         actual, expected = (one.reshape(-1) for one in wide)
@@ -118,10 +143,10 @@ class Examiner:
         worst = excess[failing].topk(min(self._options.elements, failing.numel())).indices
         count = min(self._options.controls, passing.numel())
         spread = torch.linspace(0, passing.numel() - 1, count, device=passing.device).long()
-        found = [(place, False) for place in failing[worst].tolist()]
+        found: List[int] = failing[worst].tolist()
         if len(found) < failing.numel():
             self._file.truncated = True
-        return found + [(place, True) for place in passing[spread].tolist()]
+        return [*found, *passing[spread].tolist()]
 
     def _side(self, name: str, tensor: Any) -> Dict[str, Any]:
         shadows = self._session.shadows
@@ -129,10 +154,9 @@ class Examiner:
         shadow = shadows.look(tensor)[0]
         return {"name": name, "tensor": tensor, "wide": shadows.view(tensor).reshape(-1), "shadow": shadow}
 
-    def _truth(
-        self, facts: List[Dict[str, Any]], place: int, values: List[float], tolerance: float, dtype: Any
-    ) -> Dict[str, Any]:
+    def _truth(self, facts: List[Dict[str, Any]], place: int, element: Element, dtype: Any) -> Dict[str, Any]:
         """What float64 says of one element."""
+        values, tolerance = (element.actual, element.expected), element.tolerance
         opaque = [fact["shadow"].opaque for fact in facts]
         wide = [None if why else float(fact["wide"][place]) for fact, why in zip(facts, opaque)]  # noqa: B905
         told: Dict[str, Any] = {"actual_float64": wide[0], "expected_float64": wide[1], "truth": None}

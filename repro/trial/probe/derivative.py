@@ -21,7 +21,7 @@ from .slopes import Quotient, judge, slopes, step_sizes
 Again = Callable[[Nudge], Session]
 """Runs the trial once more, with a change to one of its inputs."""
 
-_OUT_OF_TIME = "there was no time left for it"
+OUT_OF_TIME = "there was no time left for it"
 
 
 class Derivatives:
@@ -47,6 +47,19 @@ class Derivatives:
         self._clock = clock
         self._until = clock() + options.seconds
         self._bases: Dict[Tuple[int, ...], Optional[_Base]] = {}
+
+    @property
+    def late(self) -> bool:
+        """Whether the time is over."""
+        return self._clock() >= self._until
+
+    def quotient(self, side: Side, by: float) -> Tuple[Optional[float], float]:
+        """The quotient with an element moved by so much, None where it is not finite, and its noise."""
+        base = self._base(side)
+        if base is None:
+            return None, 0.0
+        value, noise = base.quotient(self._moved(side, by))
+        return value, max(noise, base.unsteady / abs(by))
 
     def measure(self, elements: List[Element], leaves: List[Any]) -> None:
         """Measure one element after the other, the worst first.
@@ -74,8 +87,8 @@ class Derivatives:
         if not one.sides:
             self._file.write("derivative", leaf=None, **named, why=no_gradient())
         for side in one.sides:
-            told: Dict[str, Any] = {"why": _OUT_OF_TIME}
-            if self._clock() < self._until:
+            told: Dict[str, Any] = {"why": OUT_OF_TIME}
+            if not self.late:
                 told = self._side(one, side, leaves[side.leaf])
             else:
                 self._file.truncated = True
@@ -86,7 +99,7 @@ class Derivatives:
         if base is None:
             return {"why": "run again, the trial does not come to where it differentiates"}
         quotients = []
-        for h in step_sizes(_scale(leaf, side.element), EPSILON[name_of(leaf.dtype)]):
+        for h in step_sizes(scale(leaf, side.element), EPSILON[name_of(leaf.dtype)]):
             left, right = base.quotient(self._moved(side, -h)), base.quotient(self._moved(side, h))
             noise = max(left[1], right[1], base.unsteady / h)
             quotients.append(Quotient(h, left[0], right[0], noise))
@@ -138,7 +151,7 @@ class _Base:
         return sum(change for change, _ in changes), math.sqrt(sum(noise**2 for _, noise in changes))
 
 
-def _scale(leaf: Any, element: Tuple[int, ...]) -> float:
+def scale(leaf: Any, element: Tuple[int, ...]) -> float:
     """The magnitude that a step is measured by: of the element, or of the input as a whole."""
     wide = leaf.detach().double().abs().nan_to_num(0.0, 0.0, 0.0)
     return max(float(wide[element]), float((wide**2).mean() ** 0.5))

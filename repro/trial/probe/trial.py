@@ -13,6 +13,7 @@ from .calls import Nudge
 from .compared import Examiner
 from .derivative import Derivatives
 from .file import ProbeFile
+from .gradcheck import GradientCheck
 from .session import Session
 
 _NO_TORCH = "the test loads no torch, so it has no operations to look at"
@@ -43,9 +44,12 @@ def look_into(
     examiner = Examiner(session, file, options)
     with comparisons.observed_by(examiner.note):
         end = run(session.watching())
+    again = functools.partial(_run_moved, run, comparisons)
+    derivatives = Derivatives(again, file, options)
     if options.derivatives and examiner.elements:
-        again = functools.partial(_run_moved, run, comparisons)
-        Derivatives(again, file, options).measure(examiner.elements, session.leaves.tensors)
+        derivatives.measure(examiner.elements, session.leaves.tensors)
+    if examiner.checked:
+        GradientCheck(derivatives, file, torch).check(examiner.checked, session.leaves.tensors)
     _end(file, began, outcome, end, session.trouble)
 
 

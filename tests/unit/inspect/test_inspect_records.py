@@ -50,4 +50,4 @@ def test_a_file_that_was_cut_off_has_no_end(tmp_path):
 
 
 def test_an_absent_file_is_an_empty_probe(tmp_path):
-    assert read(tmp_path / "none") == Probe(steps=[], precisions=[], derivatives=[])
+    assert read(tmp_path / "none") == Probe(steps=[], precisions=[], derivatives=[], gradchecks=[])

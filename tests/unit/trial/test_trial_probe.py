@@ -226,6 +226,73 @@ def test_a_wrong_factor(probe):
     assert all(len(one.steps) == 6 for one in measured)
 
 
+# gradcheck -------------------------------------------------------------------------------------------------
+
+
+def checked(found):
+    return {(one.comparison, one.side): one for one in found.gradchecks}
+
+
+def test_gradcheck_fails_at_a_jump_alone(probe):
+    """Both sides are one-sided derivatives there, and neither is what differences on both sides give."""
+
+    def test(close):
+        (a, b), w = leaves()
+        (kink(a) * w).sum().backward()
+        torch.where(b < 0.25, 0.25 - b, b - 0.25).backward(w)
+        close(a.grad, b.grad)
+
+    found = checked(probe(test, gradcheck=8, derivatives=False))
+    assert {key: (one.passed, one.elements, one.of) for key, one in found.items()} == {
+        (0, "actual"): (False, 6, 6),
+        (0, "expected"): (False, 6, 6),
+    }
+    for one in found.values():
+        assert [each.element for each in one.apart] == [(3,)]
+        assert one.apart[0].numerical == pytest.approx(0, abs=1e-3)
+        assert one.message.startswith("Jacobian mismatch for output 0 with respect to input 0")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16])
+def test_gradcheck_fails_everywhere_for_a_wrong_factor(probe, dtype):
+    def test(close):
+        x = torch.rand(4).to(dtype) + 1
+        a, b = (x.clone().requires_grad_() for _ in range(2))
+        Wrong.apply(a).backward(torch.ones(4, dtype=dtype))
+        (b**2).sum().backward()
+        close(a.grad, b.grad, atol=1e-3, rtol=1e-2)
+
+    found = checked(probe(test, gradcheck=3, derivatives=False))
+    wrong, right = found[0, "actual"], found[0, "expected"]
+    assert (wrong.passed, wrong.elements, wrong.of, len(wrong.apart)) == (False, 3, 4, 3)
+    assert (right.passed, right.apart, right.message) == (True, (), "")
+
+
+def test_gradcheck_passes_where_nothing_is_wrong(probe):
+    def test(close):
+        (a, b), w = leaves()
+        (torch.sin(a) * w).sum().backward()
+        torch.sin(b).backward(w)
+        close(a.grad, b.grad)
+
+    found = probe(test, gradcheck=8)
+    assert [(one.side, one.passed) for one in found.gradchecks] == [("actual", True), ("expected", True)]
+    assert (found.end.outcome, found.derivatives, found.precisions) == ("PASSED", [], [])
+    assert probe(test).gradchecks == []
+
+
+def test_gradcheck_says_why_it_cannot_run(probe):
+    def test(close):
+        a = torch.tensor([0.0, 1.0], requires_grad=True)
+        torch.sqrt(a).sum().backward()
+        close(a.grad, torch.ones(2))
+
+    (one,) = probe(test, gradcheck=8, derivatives=False).gradchecks
+    assert (one.passed, one.why) == (None, "the function has no finite value beside element [0]")
+    (late,) = probe(test, gradcheck=8, derivatives=False, seconds=0.0).gradchecks
+    assert (late.passed, late.why) == (None, "there was no time left for it")
+
+
 def test_a_wrong_factor_of_a_kernel(probe, monkeypatch):
     monkeypatch.setattr(Kernel, "factor", 1.05)
 
