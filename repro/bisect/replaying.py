@@ -14,6 +14,8 @@ INPUTS, ROUNDS = 3, 5
 BY_CHANCE = 0.001
 """How likely inputs may fail in every round although it is not they that decide."""
 MOST_ROUNDS = 100
+AHEAD = 3
+"""Candidates that are prepared at a time where all of them will run."""
 
 
 def steady_inputs(trail: Trail) -> list[Inputs]:
@@ -78,9 +80,14 @@ def everywhere(trail: Trail, inputs: Sequence[Inputs]) -> tuple[int, int, bool]:
         differ wherever they fail.
     """
     wanted = identities(inputs)
-    for index in range(trail.low, trail.high + 1):
-        tried = trail.evidence.replayed(index, wanted)[1] or index in trail.evidence.findings
-        if not tried and not trail.over:
+    left = [
+        index
+        for index in range(trail.low, trail.high + 1)
+        if not trail.evidence.replayed(index, wanted)[1] and index not in trail.evidence.findings
+    ]
+    for place, index in enumerate(left):
+        if not trail.over:
+            trail.tryout.prefetch(left[place : place + AHEAD])
             trail.replay(index, inputs, 1)
     ran = {index: trail.evidence.replayed(index, wanted) for index in trail.evidence.replays}
     fails = [index for index, (failed, run) in ran.items() if run and failed == run]
