@@ -22,38 +22,49 @@ step() { # step NAME COMMAND...
 
 began=$SECONDS
 step doctor $repro doctor "${cells[@]}"
+step trials python3 benchmarks/trials.py --gpu --trials 300 --rounds 2
 
-# Timed, so alone on the machine: from no image and no trial to the answer.
+# From no image and no trial to the answer; then every cell.
 step bisect-triton $repro bisect "${cells[@]}" --axis triton --trials "$trials"
-step trials python3 benchmarks/trials.py --gpu --trials 300 --processes 2
-step matrix $repro matrix "${cells[@]}" --trials "$trials" --jobs 4
-step again $repro matrix "${cells[@]}" --trials "$trials" --jobs 4
+step matrix $repro matrix "${cells[@]}" --trials "$trials" --jobs 6
+step again $repro matrix "${cells[@]}" --trials "$trials" --jobs 6
+
+# Side by side on the one GPU, each with a ledger of its own; what is in .repro goes into the report.
+cp -r .repro .repro-minimize
+cp -r .repro .repro-replay
+{
+  step inspect $repro inspect "${own[@]}" --seconds 60
+  step diagnose $repro diagnose "${own[@]}" --budget 6m
+  step verify-fix $repro verify-fix "${own[@]}" --patch $here/aten.patch
+} &
+for test in float32-{border-True,zeros-False,zeros-True} float64-{border-False,border-True,zeros-False,zeros-True}; do
+  step "matrix-$test" $repro matrix "${cells[@]}" --trials "$trials" --jobs 6 --state .repro-others \
+    --test "test_backward[$test]"
+done &
+step suite .venv/bin/python -m tests.gpu.in_every_cell "${cells[@]}" --only '*-cu130-py312' --jobs 3 &
+{
+  step minimize $repro minimize "${own[@]}" --budget 6m --state .repro-minimize
+} &
+{
+  step replay $repro replay "${cells[@]}" --times 5 --fresh 0 --state .repro-replay
+  step factors $repro factors "${own[@]}" --trials 100 --budget 5m --state .repro-replay
+} &
+{
+  step kernels $repro kernels "${cells[@]}" --state .repro-kernels \
+    --cell 'torch2.11.0-triton3.6.0-cu130-py312' --against 'torch2.11.0-triton3.9.0-*'
+  step kernels-fma $repro kernels "${own[@]}" --state .repro-kernels --env TRITON_DEFAULT_FP_FUSION=0
+  .venv/bin/python $here/history.py .history > "$out/culprit.txt"
+  step bisect-commits $repro bisect "${own[@]}" --repo .history --state .repro-commits \
+    --old "$(git -C .history rev-list --max-parents=0 HEAD)" --new main
+  step bisect-ptxas $repro bisect "${cells[@]}" --axis ptxas --state .repro-ptxas
+} &
+wait
+
+# Timed, so alone on the machine again.
 step kernels-measured $repro kernels "${own[@]}" --measure
 step kernels-ncu .venv-torch/bin/repro kernels "${own[@]}" --measure --engine host --state .repro-host
 
-{ # Beside the rest, on the same GPU, with a ledger of their own: the other seven parameters, and more.
-  for test in float32-{border-True,zeros-False,zeros-True} float64-{border-False,border-True,zeros-False,zeros-True}; do
-    step "matrix-$test" $repro matrix "${cells[@]}" --trials "$trials" --jobs 4 --state .repro-others \
-      --test "test_backward[$test]"
-  done
-  step suite .venv/bin/python -m tests.gpu.in_every_cell "${cells[@]}" --jobs 3
-  .venv/bin/python $here/history.py .history > "$out/culprit.txt"
-  step bisect-commits $repro bisect "${own[@]}" --repo .history \
-    --old "$(git -C .history rev-list --max-parents=0 HEAD)" --new main --state .repro-others
-  step factors $repro factors "${own[@]}" --trials 100 --budget 5m --state .repro-others
-} &
-aside=$!
-
-step inspect $repro inspect "${own[@]}" --seconds 60
-step minimize $repro minimize "${own[@]}" --budget 5m
-step diagnose $repro diagnose "${own[@]}" --budget 6m
-step verify-fix $repro verify-fix "${own[@]}" --patch $here/aten.patch
-step bisect-ptxas $repro bisect "${cells[@]}" --axis ptxas
-step replay $repro replay "${cells[@]}" --times 5 --fresh 0
-step kernels $repro kernels "${cells[@]}" --cell 'torch2.11.0-triton3.6.0-cu130-py312' --against 'torch2.11.0-triton3.9.0-*'
-step kernels-fma $repro kernels "${own[@]}" --env TRITON_DEFAULT_FP_FUSION=0
-wait $aside
-
+cp .repro-minimize/minimized.json .repro/
 step merge $repro merge .repro-others
 step report $repro report "${cells[@]}" --out "$out/report"
 step status $repro status
