@@ -41,7 +41,7 @@ for test in float32-{border-True,zeros-False,zeros-True} float64-{border-False,b
   step "matrix-$test" $repro matrix "${cells[@]}" --trials "$trials" --jobs 6 --state .repro-others \
     --test "test_backward[$test]"
 done &
-step suite .venv/bin/python -m tests.gpu.in_every_cell "${cells[@]}" --only '*-cu130-py312' --jobs 3 &
+step suite .venv/bin/python -m tests.gpu.in_every_cell --matrix $here/matrix.yaml --only '*-cu130-py312' --jobs 3 &
 {
   step minimize $repro minimize "${own[@]}" --budget 6m --state .repro-minimize
 } &
