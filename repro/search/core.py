@@ -18,6 +18,8 @@ _FRESH = 3
 """Fresh trials of either side, at least: one stray outcome is no confirmation."""
 _NO_CHANGE = 0.7
 """From this probability of no change on, the ends are tried: nothing else can settle it."""
+_WEIGH_EVERY = 6
+"""Trials at least between two weighings of other shapes than one step."""
 _WORTHLESS = 1e-9
 
 
@@ -76,6 +78,7 @@ class ChangePointSearch:
         self._shape_at = 0
         self._boundaries: dict[tuple[int, int], Boundary] = {}
         self._cached: Posterior | None = None
+        self._cached_shape: Shape | None = None
 
     @property
     def belief(self) -> Posterior:
@@ -100,7 +103,7 @@ class ChangePointSearch:
         before = self._counts.get(index, (0, 0))
         self._counts[index] = (before[0] + failed, before[1] + passed)
         self._own_trials += failed + passed if self._asked else 0
-        self._cached = None
+        self._cached = self._cached_shape = None
         for boundary in self._boundaries.values():
             boundary.observe(index, failed, passed)
 
@@ -155,8 +158,8 @@ class ChangePointSearch:
         return slot if all(index in self._skipped for index in inside) else None
 
     def _shape_due(self) -> bool:
-        """Whether trials grew by a tenth since the last time: a weighing costs more than a question does."""
-        if self._shape_at < self._own_trials < 1.1 * self._shape_at:
+        """Whether trials grew by a tenth, and some, since the last time: weighing costs more than asking."""
+        if self._shape_at < self._own_trials < max(1.1 * self._shape_at, self._shape_at + _WEIGH_EVERY):
             return False
         self._shape_at = self._own_trials
         return True
@@ -214,7 +217,10 @@ class ChangePointSearch:
         return sides and support.contrast >= boundary.needed_contrast()
 
     def _shape(self) -> Shape:
-        return weigh(self.belief.slots, self._counts, self._model, self._likeliest(), self._confidence)
+        if self._cached_shape is None:
+            slots = self.belief.slots
+            self._cached_shape = weigh(slots, self._counts, self._model, self._likeliest(), self._confidence)
+        return self._cached_shape
 
     def _weighed(self) -> Weighed:
         likeliest = self._likeliest()

@@ -8,18 +8,19 @@ candidate it grows concavely from that slope towards the entropy of the question
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from itertools import accumulate
 from math import ceil, exp, log
 
 from repro.search.posterior import Posterior, Slot
-from repro.search.prior import Evidence
 
 _SPLITS = 8
 """An untested stretch is considered at its seven inner eighths."""
 _BATCH_BITS = 0.04
 """A batch is as many trials as are expected to bring this much, but at most a 25th of those made."""
+_NEGLIGIBLE = 1e-12
+"""A change less likely than this adds nothing to what a trial tells."""
 _LN2 = log(2.0)
 
 
@@ -60,17 +61,21 @@ def choose(belief: Posterior, question: Question) -> Choice | None:
         index = question.tested[position]
         if index not in question.skipped:
             slope = gains.slope(index, position)
-            best = _better(best, Choice(index, _batch(slope, question.trials), slope))
+            if best is None or _exceeds(slope, best):
+                best = Choice(index, _batch(slope, question.trials), slope)
     for position in range(len(belief.slots) - 1, -1, -1):
-        if best is not None and gains.most(position) <= best.worth:
+        if best is not None and not _exceeds(gains.most(position), best):
             continue
         for index in _inside(belief.slots[position], position, question):
-            best = _better(best, _untested(index, position, gains, question))
+            choice = _untested(index, position, gains, question)
+            if best is None or _exceeds(choice.worth, best):
+                best = choice
     return best
 
 
-def _better(best: Choice | None, choice: Choice) -> Choice:
-    return choice if best is None or choice.worth > best.worth * (1.0 + 1e-9) else best
+def _exceeds(worth: float, best: Choice) -> bool:
+    # By more than rounding, so that equals are decided by their order.
+    return worth > best.worth * (1.0 + 1e-9)
 
 
 def _untested(index: int, position: int, gains: _Gains, question: Question) -> Choice:
@@ -137,8 +142,17 @@ class _Gains:
         self._belief = belief
         slots = belief.slots
         self._mass = [0.0, *accumulate(slot.mass for slot in slots)]
-        self._fails = _mixed(belief, lambda side: side.mean)
-        self._noise = _mixed(belief, lambda side: entropy(side.mean))
+        likely = [slot for slot in slots if slot.mass > _NEGLIGIBLE]
+        fails = sum(slot.mass * slot.before.mean for slot in likely)
+        noise = sum(slot.mass * entropy(slot.before.mean) for slot in likely)
+        self._fails = [fails + belief.throughout * belief.steady.mean]
+        self._noise = [noise + belief.throughout * entropy(belief.steady.mean)]
+        for slot in slots:
+            mass, before, after = slot.mass, slot.before.mean, slot.after.mean
+            likelier = mass > _NEGLIGIBLE
+            self._fails.append(self._fails[-1] + (mass * (after - before) if likelier else 0.0))
+            gain = mass * (entropy(after) - entropy(before)) if likelier else 0.0
+            self._noise.append(self._noise[-1] + gain)
 
     def slope(self, index: int, position: int) -> float:
         """Bits of one trial at a candidate that lies in, or closes, the slot `position`."""
@@ -162,13 +176,6 @@ class _Gains:
     def _part(self, index: int, position: int) -> float:
         slot = self._belief.slots[position]
         return min(1.0, max(0.0, (index - slot.low) / slot.width)) if slot.width > 0 else 1.0
-
-
-def _mixed(belief: Posterior, value: Callable[[Evidence], float]) -> list[float]:
-    """Mean of `value` over the hypotheses, for a candidate that follows the first 0, 1, 2, ... slots."""
-    gains = (slot.mass * (value(slot.after) - value(slot.before)) for slot in belief.slots)
-    start = sum(slot.mass * value(slot.before) for slot in belief.slots)
-    return list(accumulate(gains, initial=start + belief.throughout * value(belief.steady)))
 
 
 def entropy(chance: float) -> float:
