@@ -1,7 +1,7 @@
 """`repro bisect` beside the real `git bisect run` and `git bayesect run`, on the same repositories.
 
-    python -m benchmarks.bisect run --rows "repro|k=10|bayesect"   # adds to docs/bisect/results.json
-    python -m benchmarks.bisect report                             # docs/bisect.md's tables
+    python -m benchmarks.git_bisect run --rows "repro|k=10|bayesect"   # adds to docs/bisect/results.json
+    python -m benchmarks.git_bisect report                             # docs/bisect.md's tables
 
 Each run has a generated repository with its culprit at another place, and all methods search it one after
 another. A peer tries by one pytest process a trial. Needs `git-bayesect`, torch, triton and pytest in the
