@@ -5,6 +5,7 @@ Subcommands are imported when they are used, so that `repro --help` stays quick.
 
 from __future__ import annotations
 
+import errno
 import importlib
 import signal
 import sys
@@ -13,7 +14,7 @@ from collections.abc import Sequence
 import click
 
 from repro import __version__
-from repro.errors import ExitCode, ReproError
+from repro.errors import ExitCode, NotReadyError, ReproError
 
 COMMANDS = {
     "init": "Write a matrix.yaml for this repository: its test, its code, stacks for this machine.",
@@ -101,6 +102,32 @@ def _guarded(arguments: Sequence[str]) -> int:
         return ExitCode.INTERRUPTED
     except BrokenPipeError:
         return ui.close_broken_pipe()
+    except OSError as error:
+        return _disk_is_full(error) if error.errno in _NO_ROOM else _bug(arguments)
     except Exception:
-        ui.print_bug(arguments)
-        return ExitCode.BUG
+        return _bug(arguments)
+
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+
+
+def _disk_is_full(error: OSError) -> int:
+    from repro import ui
+
+    place = f" at {error.filename}" if error.filename else ""
+    ui.print_error(
+        NotReadyError(
+            f"the disk is full{place}",
+            why="copies of the code, caches and images take room beside the results",
+            next_step="make room (`repro clean` removes what can be made again), then the same command: it"
+            " goes on where it stopped",
+        )
+    )
+    return ExitCode.NOT_READY
+
+
+def _bug(arguments: Sequence[str]) -> int:
+    from repro import ui
+
+    ui.print_bug(arguments)
+    return ExitCode.BUG
