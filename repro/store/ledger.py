@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import sqlite3
 import threading
 import time
@@ -109,8 +110,11 @@ class Ledger(Queries):
             blocks: folder of the block folders; `blocks/` beside the ledger unless given.
         """
         blocks = blocks or self.path.parent / "blocks"
-        folders = sorted(folder for folder in blocks.glob("*") if folder.is_dir())
-        return sum(self.ingest(folder).trials for folder in folders)
+        read = self._read()
+        names = sorted(
+            name for name in _folders(blocks) if plain_size(_records(blocks, name)) != read.get(name)
+        )
+        return sum(self.ingest(blocks / name).trials for name in names)
 
     def record_build(self, cell: str, digest: str, ok: bool, seconds: float, log_tail: str = "") -> None:
         """Record an attempt to make a cell, in `builds.jsonl` first.
@@ -172,6 +176,10 @@ class Ledger(Queries):
         for merged in sorted((home / "merged").glob("*.sqlite")):
             self.merge(merged)
 
+    def _read(self) -> dict[str, int]:
+        """How many bytes of each block file are in here; one question for all of them."""
+        return dict(self._all("SELECT name, offset FROM blocks WHERE offset > 0"))
+
     def _known(self, name: str, size: int) -> Ingested | None:
         """What the last look at a block brought, where the block has not grown since."""
         rows = self._all(
@@ -223,6 +231,19 @@ class Ledger(Queries):
                 if self._db.in_transaction:  # a full disk makes SQLite roll back by itself
                     self._db.execute("ROLLBACK")
                 raise
+
+
+def _folders(blocks: Path) -> list[str]:
+    """Names of the block folders."""
+    try:
+        with os.scandir(blocks) as found:
+            return [each.name for each in found if each.is_dir()]
+    except OSError:
+        return []
+
+
+def _records(blocks: Path, name: str) -> Path:
+    return blocks / name / "records.jsonl"
 
 
 def _result(trials: int, cursor: Cursor) -> Ingested:
