@@ -56,26 +56,33 @@ def one_step(slot: Slot, width: int, named: bool) -> Account:
 
 
 def two_steps(
-    slots: Sequence[Slot], places: Sequence[int], counts: Counts, model: Model, suspect: Slot
+    slots: Sequence[Slot], places: Sequence[int], counts: Counts, model: Model, suspect: Slot, least: float
 ) -> Iterator[Account]:
-    """The rate changes in two of the slots at `places`, and has a value of its own between them."""
+    """The rate changes in two of the slots at `places`, and has a value of its own between them.
+
+    Accounts with a logarithmic weight below `least` are left out, here and in `slopes`.
+    """
     tested = [counts[index] for index in sorted(counts)]
     failed = [0, *accumulate(count[0] for count in tested)]
     passed = [0, *accumulate(count[1] for count in tested)]
     width = sum(slot.width for slot in slots)
+    ends = [log(slots[k].width / width) + slots[k].after.log_marginal for k in places]
     for position, j in enumerate(places):
         first = slots[j]
         start = log(2.0 * _TWO_CHANGES * first.width / width) + first.before.log_marginal
-        for k in places[position + 1 :]:
-            last = slots[k]
+        for k, end in zip(places[position + 1 :], ends[position + 1 :], strict=True):
+            if start + end < least:
+                continue
             middle = model.steady.evidence(failed[k] - failed[j], passed[k] - passed[j])
-            weight = start + log(last.width / width) + middle.log_marginal + last.after.log_marginal
-            named = first is suspect or last is suspect
-            rates = (first.before.mean, last.after.mean, middle.mean)
-            yield Account(first.low, last.high, weight, named, *rates)
+            weight = start + middle.log_marginal + end
+            if weight >= least:
+                last = slots[k]
+                named = first is suspect or last is suspect
+                rates = (first.before.mean, last.after.mean, middle.mean)
+                yield Account(first.low, last.high, weight, named, *rates)
 
 
-def slopes(slots: Sequence[Slot], counts: Counts, suspect: Slot, model: Model) -> Iterator[Account]:
+def slopes(slots: Sequence[Slot], counts: Counts, suspect: Slot, least: float) -> Iterator[Account]:
     """Slopes with their middle near the boundary: each by the trials outside it, then those on it.
 
     The trials outside give the marginal likelihood of both rates; those on the slope are predicted by a
@@ -90,14 +97,14 @@ def slopes(slots: Sequence[Slot], counts: Counts, suspect: Slot, model: Model) -
             low, high = middle - width // 2, middle - width // 2 + width
             first, beyond = bisect_right(tested, low), bisect_left(tested, high)
             before, after = slots[first].before, slots[beyond].after
-            gain = sum(
-                _on_slope(counts[i], (i - low) / width, before.mean, after.mean) for i in tested[first:beyond]
-            )
-            weight = share + before.log_marginal + after.log_marginal + gain
-            yield Account(low, high, weight, False, before.mean, after.mean)
+            weight = share + before.log_marginal + after.log_marginal
+            account = Account(low, high, weight, False, before.mean, after.mean)
+            if weight >= least:
+                weight += sum(_on_slope(counts[index], account.rate(index)) for index in tested[first:beyond])
+                yield account._replace(log_weight=weight)
 
 
-def _on_slope(count: tuple[int, int], part: float, before: float, after: float) -> float:
-    rate = before + (after - before) * part
+def _on_slope(count: tuple[int, int], rate: float) -> float:
     # Never 0 or 1: a mean is neither unless every Beta component is gone, which no number of trials does.
-    return count[0] * log(rate) + count[1] * log(1.0 - rate)
+    failed, passed = count
+    return (failed * log(rate) if failed else 0.0) + passed * log(1.0 - rate)

@@ -60,10 +60,12 @@ def choose(belief: Posterior, question: Question) -> Choice | None:
     for position in range(len(question.tested) - 1, -1, -1):
         index = question.tested[position]
         if index not in question.skipped:
-            slope = gains.slope(index, position)
+            slope = gains.closing(position)
             if best is None or _exceeds(slope, best):
                 best = Choice(index, _batch(slope, question.trials), slope)
     for position in range(len(belief.slots) - 1, -1, -1):
+        if not gains.roomy(position):
+            continue
         if best is not None and not _exceeds(gains.most(position), best):
             continue
         for index in _inside(belief.slots[position], position, question):
@@ -154,8 +156,17 @@ class _Gains:
             gain = mass * (entropy(after) - entropy(before)) if likelier else 0.0
             self._noise.append(self._noise[-1] + gain)
 
+    def closing(self, position: int) -> float:
+        """Bits of one trial at the tested candidate that closes the slot `position`."""
+        return max(0.0, entropy(self._fails[position + 1]) - self._noise[position + 1])
+
+    def roomy(self, position: int) -> bool:
+        """Whether the slot may have candidates inside: the first and the last may hold an end of all."""
+        slots = self._belief.slots
+        return position in (0, len(slots) - 1) or slots[position].high - slots[position].low > 1
+
     def slope(self, index: int, position: int) -> float:
-        """Bits of one trial at a candidate that lies in, or closes, the slot `position`."""
+        """Bits of one trial at a candidate that lies in the slot `position`."""
         part = self._part(index, position)
         fails = self._fails[position] + part * (self._fails[position + 1] - self._fails[position])
         noise = self._noise[position] + part * (self._noise[position + 1] - self._noise[position])
@@ -163,8 +174,9 @@ class _Gains:
 
     def most(self, position: int) -> float:
         """Bits of one trial anywhere in the slot are no more than this."""
-        low, high = sorted(self._fails[position : position + 2])
-        return entropy(min(max(0.5, low), high)) - min(self._noise[position : position + 2])
+        one, other = self._fails[position], self._fails[position + 1]
+        nearest_half = min(max(0.5, min(one, other)), max(one, other))
+        return entropy(nearest_half) - min(self._noise[position], self._noise[position + 1])
 
     def limit(self, index: int, position: int) -> float:
         """Bits at most, of any number of trials there."""

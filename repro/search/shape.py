@@ -23,6 +23,8 @@ Either error is then rare: a step that few trials make look like a slope, and a 
 """
 _SEVERAL = 0.75
 """From this probability of more than one step on, the search ends with a range."""
+_NEGLIGIBLE = 25.0
+"""An account this much below the best step's, in logarithms, is left out."""
 _SLOTS = 32
 """Slots weighed against each other at most, since the cost grows with the square."""
 
@@ -58,8 +60,9 @@ def weigh(slots: Sequence[Slot], counts: Counts, model: Model, suspect: Slot, co
         return Shape(0.0, 0.0, 0, 0)
     width = sum(slot.width for slot in slots)
     ones = [one_step(slots[j], width, slots[j] is suspect) for j in places]
-    twos = list(two_steps(slots, places, counts, model, suspect))
-    sloping = list(slopes(slots, counts, suspect, model))
+    least = max(account.log_weight for account in ones) - _NEGLIGIBLE
+    twos = list(two_steps(slots, places, counts, model, suspect, least))
+    sloping = list(slopes(slots, counts, suspect, least))
     return _summary(ones, twos, sloping, slots[-1].high, confidence)
 
 
