@@ -19,6 +19,8 @@ from repro.inspect.parting import parting
 from repro.inspect.plain import parting_to_json, probe_to_json
 from repro.inspect.probing import Wanted, probe
 from repro.inspect.records import Probe
+from repro.minimize.gradients import CHECKED
+from repro.minimize.kept import kept_case
 from repro.run import Runner, Target
 from repro.subject import Subject
 from repro.trial.request import ProbeRequest
@@ -42,6 +44,8 @@ from repro.trial.request import ProbeRequest
     show_default=True,
     help="Time for measuring derivatives; 0 for none.",
 )
+@click.option("--minimized", is_flag=True, help="The smallest case that `repro minimize` found.")
+@click.option("--gradcheck", is_flag=True, help="Hand the compared gradients to torch's gradcheck, too.")
 @click.option(
     "--tensorboard",
     "events",
@@ -59,6 +63,8 @@ def inspect(
     against: str | None,
     rows: int,
     seconds: float,
+    minimized: bool,
+    gradcheck: bool,
     events: Path | None,
     subject: str | None,
     test: str | None,
@@ -74,13 +80,21 @@ def inspect(
     tested = workspace.subject(subject, test, test_file)
     gpu = workspace.first_gpu()
     with only_run(workspace.state), open_runner(workspace, ui.say) as runner:
-        preferred = [*([here] if here else []), *workspace.cells]
-        choice = choose(runner, tested, list(dict.fromkeys(preferred)), seed, gpu)
+        preferred = list(dict.fromkeys([*([here] if here else []), *workspace.cells]))
+        if minimized:
+            choice = _smallest(workspace.state, tested, preferred)
+        else:
+            choice = choose(runner, tested, preferred, seed, gpu)
         wanted = Wanted(
             seed=choice.seed,
             inputs=choice.inputs,
             gpu=gpu,
-            options=ProbeRequest(seconds=seconds, derivatives=seconds > 0),
+            case=choice.case,
+            options=ProbeRequest(
+                seconds=seconds,
+                derivatives=seconds > 0,
+                gradcheck=CHECKED if gradcheck or minimized else 0,
+            ),
         )
         cells = list(dict.fromkeys([here or choice.cell, *([there] if there else [])]))
         found = {each: _probe(runner, tested, each, wanted) for each in cells}
@@ -90,6 +104,13 @@ def inspect(
         click.echo(json.dumps(_to_json(choice, found), indent=2))
     else:
         _print(choice, found, rows)
+
+
+def _smallest(state: Path, subject: Subject, cells: Sequence[Cell]) -> Choice:
+    """The smallest case that was found, in the cell that it fails in, or else in the first."""
+    kept = kept_case(state, subject)
+    cell = next((each for each in cells if each.id == kept.cell), cells[0])
+    return Choice(cell=cell, seed=kept.seed, inputs=kept.inputs, case=kept.request)
 
 
 def one_cell(cells: Sequence[Cell], glob: str | None) -> Cell | None:

@@ -15,14 +15,14 @@ from repro.cli.options import DURATION, Place, json_option, subject_options, wor
 from repro.cli.workspace import Workspace, only_run, open_runner
 from repro.errors import ExitCode
 from repro.failing import failing_cells, none_failing
+from repro.inspect import words
 from repro.minimize import Minimized, Minimizing, Options, to_json
 from repro.minimize.blocks import FOLDER, Blocks
 from repro.minimize.journal import Journal
+from repro.minimize.kept import FILE
 from repro.run import Runner, Target
 from repro.store import Ledger, Series
 from repro.subject import Subject
-
-FILE = "minimized.json"
 
 
 @click.command()
@@ -133,7 +133,18 @@ def _print(found: Minimized, file: Path) -> None:
     ui.print_table(("what", "as it was", "smallest"), rows or [("nothing gets smaller", "", "")], title=title)
     for line in _lines(found):
         click.echo(line)
+    _print_gradients(found)
     click.echo(f"all of it is in {ui.display_path(file)}")
+
+
+def _print_gradients(found: Minimized) -> None:
+    if found.gradients is None:
+        return
+    rows = words.derivative_rows(found.gradients.derivatives)
+    if rows:
+        ui.print_table(words.DERIVATIVES, rows, title="gradients of the smallest case, by differences")
+    for sentence in words.gradient_sentences(found.gradients):
+        click.echo(f"- {sentence}")
 
 
 def _lines(found: Minimized) -> list[str]:

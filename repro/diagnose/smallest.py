@@ -29,3 +29,4 @@ def _lines(found: dict[str, Any]) -> Iterator[str]:
         yield f"{found['left']} of {found['drawn']} drawn numbers are not 0"
     for one in found.get("elements", [])[:ELEMENTS]:
         yield f"draw {one['draw']} ({one['op']}) {one['index']} = {one['value']:.9g}"
+    yield from map(str, (found.get("gradients") or {}).get("said", ())[:ELEMENTS])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from repro.bisect.kept import Inputs, take
 from repro.cells import Cell
@@ -22,11 +22,13 @@ class Choice:
         cell: where its inputs were kept, or where its seed failed.
         seed: of the trial.
         inputs: the inputs that it drew, or None where the seed is all there is.
+        case: what a request says of another case than the test file's; empty for that one.
     """
 
     cell: Cell
     seed: int
     inputs: Inputs | None = None
+    case: Mapping[str, object] = field(default_factory=dict)
 
 
 def choose(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 
 from repro.bisect.kept import Inputs
@@ -25,12 +26,14 @@ class Wanted:
         inputs: kept inputs, or None for what the seed draws.
         gpu: index of the GPU to use, or None.
         options: how much is written and measured.
+        case: what a request says of another case than the test file's; empty for that one.
     """
 
     seed: int
     inputs: Inputs | None = None
     gpu: int | None = None
     options: ProbeRequest = field(default_factory=ProbeRequest)
+    case: Mapping[str, object] = field(default_factory=dict)
 
 
 def probe(runner: Runner, target: Target, prepared: Prepared, wanted: Wanted) -> Probe:
@@ -43,7 +46,7 @@ def probe(runner: Runner, target: Target, prepared: Prepared, wanted: Wanted) ->
         NotReadyError: the engine, the disk or the GPU failed.
         Interrupted: as `Runner.run`.
     """
-    extra = {"probe": asdict(wanted.options)}
+    extra = {**wanted.case, "probe": asdict(wanted.options)}
     order = look(wanted.seed, wanted.inputs, gpu=wanted.gpu, extra=extra)
     limits = replace(runner.limits, trial_timeout=runner.limits.trial_timeout * SLOWER)
     ran = replace(runner, limits=limits).run(target, prepared, order)

@@ -187,12 +187,12 @@ def _gradcheck(one: Gradcheck) -> str:
     if one.passed is None:
         return f"{told}: not run, {one.why or 'it left no answer'}"
     if one.passed:
-        return f"{told}: passes ({one.elements}{of} elements)"
+        return f"{told}: passes at all {one.elements}{of} elements"
     if not one.apart:
         return f"{told}: fails ({one.message})"
     first = one.apart[0]
     return (
-        f"{told}: fails at {len(one.apart)} of the {one.elements}{of} elements; {index(first.element)} is "
+        f"{told}: fails at {len(one.apart)} of {one.elements} elements; {index(first.element)} is "
         f"{value(first.analytical)}, by differences {value(first.numerical)}"
     )
 

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from repro.inspect.records import Probe
 from repro.minimize.case import Case, Parameter, changed
+from repro.minimize.gradients import gradients_to_json
 from repro.minimize.shrink import Verdict
 from repro.minimize.trying import Failure
 from repro.stats import wilson
@@ -50,6 +52,7 @@ class Minimized:
         seconds: that they took.
         complete: whether nothing gets smaller; False where time was up.
         again: (failed, run) of the smallest case, once more in the end.
+        gradients: of the smallest case, held against differences; None where it compares none.
     """
 
     cell: str
@@ -69,6 +72,7 @@ class Minimized:
     seconds: float
     complete: bool
     again: tuple[int, int]
+    gradients: Probe | None = None
 
     @property
     def record(self) -> Mapping[str, Any]:
@@ -104,6 +108,7 @@ def to_json(found: Minimized) -> dict[str, Any]:
         "elements": record.get("elements", []),
         "draws": record.get("draws", []),
         "message": record.get("message", ""),
+        "gradients": gradients_to_json(found.gradients),
         "steps": [_step(step) for step in found.steps],
         "trials": found.trials,
         "processes": found.processes,

@@ -13,6 +13,7 @@ from repro.errors import NotReproducedError
 from repro.minimize.answer import Minimized, Step
 from repro.minimize.blocks import Blocks, key_of, only, outcomes
 from repro.minimize.case import Case, Kind, Parameter, parameters_of
+from repro.minimize.gradients import look_at_gradients
 from repro.minimize.shrink import Shrinking, Verdict
 from repro.minimize.trying import BATCH, ByRate, ByReplay, TimeIsUp, Trying
 from repro.trial.records import Event
@@ -83,6 +84,9 @@ class Minimizing:
             complete = False
             self.say("time is up; the case may get smaller yet")
         again = trying.again(shrinking.best, self._times(rate))
+        gradients = None
+        if trying.failure is not None and again[0]:
+            gradients = look_at_gradients(self.blocks, shrinking.best.request(parameters), trying.failure)
         return Minimized(
             cell=self.blocks.target.cell.id,
             revision=self.blocks.target.subject.revision,
@@ -101,6 +105,7 @@ class Minimizing:
             seconds=self.blocks.seconds,
             complete=complete,
             again=again,
+            gradients=gradients,
         )
 
     # Before ----------------------------------------------------------------------------------------------

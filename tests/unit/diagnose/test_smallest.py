@@ -24,6 +24,11 @@ def test_a_case_of_this_code(tmp_path):
     ]
 
 
+def test_what_gradcheck_said_of_it(tmp_path):
+    assert read(tmp_path, {**FOUND, "gradients": {"said": ["gradcheck fails"]}})[-1] == "gradcheck fails"
+    assert len(read(tmp_path, {**FOUND, "gradients": None})) == 3
+
+
 def test_a_case_of_other_code_or_none_or_garbage(tmp_path):
     assert smallest_case(tmp_path, SUBJECT) == []
     assert read(tmp_path, {**FOUND, "subject": "r2"}) == []

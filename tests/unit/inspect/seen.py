@@ -2,7 +2,7 @@
 
 import json
 
-from repro.inspect.records import Begin, Derivative, End, Precision, Probe, Rounding, Step
+from repro.inspect.records import Apart, Begin, Derivative, End, Gradcheck, Precision, Probe, Rounding, Step
 
 
 def step(n, op="aten.mul.Tensor", *, low=-1.0, high=2.0, digest="", **more):
@@ -10,9 +10,12 @@ def step(n, op="aten.mul.Tensor", *, low=-1.0, high=2.0, digest="", **more):
                 quantiles=(low, 0.0, 0.5, 1.0, high), digest=digest or f"{n}", **more)  # fmt: skip
 
 
-def probe(*steps, precisions=(), derivatives=(), **end):
+def probe(*steps, precisions=(), derivatives=(), gradchecks=(), **end):
     ended = End(**{"outcome": "FAILED", "original": "FAILED", "steps": len(steps), **end})
-    return Probe(steps=steps, precisions=precisions, derivatives=derivatives, begin=Begin(seed=7), end=ended)
+    return Probe(
+        steps=steps, precisions=precisions, derivatives=derivatives, gradchecks=gradchecks,
+        begin=Begin(seed=7), end=ended,
+    )  # fmt: skip
 
 
 def write(path, *events):
@@ -20,4 +23,4 @@ def write(path, *events):
     path.write_text("".join(json.dumps(event) + "\n" for event in events))
 
 
-__all__ = ["Derivative", "Precision", "Rounding", "probe", "step", "write"]
+__all__ = ["Apart", "Derivative", "Gradcheck", "Precision", "Rounding", "probe", "step", "write"]

@@ -2,7 +2,7 @@
 
 import json
 
-from seen import Derivative, Precision, Rounding, probe, step
+from seen import Apart, Derivative, Gradcheck, Precision, Rounding, probe, step
 
 from repro.inspect import words
 from repro.inspect.marks import marks
@@ -139,3 +139,26 @@ def test_json_has_no_numbers_that_are_none():
     plain = probe_to_json(probe(step(0, low=float("-inf"), nan=1)))
     assert json.loads(json.dumps(plain, allow_nan=False))["steps"][0]["min"] == "-inf"
     assert plain["marks"][0] == {"step": 0, "what": "first NaN"}
+
+
+# gradcheck -------------------------------------------------------------------------------------------------
+
+
+def test_what_gradcheck_says():
+    apart = (Apart(element=(0, 2), numerical=3.0, analytical=2.0), Apart(element=(1, 0)))
+    checks = (
+        Gradcheck(elements=6, of=6, passed=True),
+        Gradcheck(side="expected", elements=4, of=9, passed=False, apart=apart),
+        Gradcheck(comparison=1, elements=1, of=1, passed=False, message="not finite"),
+        Gradcheck(comparison=2, why="there was no time left for it"),
+    )
+    seen = probe(gradchecks=checks)
+    about = "torch.autograd.gradcheck of the {} gradient in comparison {}: "
+    assert words.gradient_sentences(seen) == [
+        about.format("actual", 0) + "passes at all 6 elements",
+        about.format("expected", 0) + "fails at 2 of 4 elements; [0, 2] is 2, by differences 3",
+        about.format("actual", 1) + "fails (not finite)",
+        about.format("actual", 2) + "not run, there was no time left for it",
+    ]
+    assert set(words.gradient_sentences(seen)) <= set(words.sentences(seen))
+    assert json.loads(json.dumps(probe_to_json(seen)))["gradchecks"][1]["apart"][0]["element"] == [0, 2]

@@ -3,16 +3,19 @@
 import hashlib
 import json
 import random
+from types import SimpleNamespace
 
 import pytest
 from fake_engine import FakeEngine, bench
 
 from repro.bisect.check import Rates
+from repro.bisect.kept import Inputs
 from repro.errors import NotReproducedError
 from repro.minimize import Minimizing, Options, to_json
 from repro.minimize.blocks import FOLDER, Blocks
 from repro.minimize.case import Kind, Parameter
 from repro.minimize.journal import Journal, Ran
+from repro.minimize.kept import kept_case
 from repro.minimize.shrink import Verdict
 from repro.minimize.trying import ByRate
 from repro.store import Ledger
@@ -188,7 +191,7 @@ def test_time_is_up(minimize):
 
 
 def test_it_goes_on_where_its_time_was_up(minimize):
-    """The same answer as without a stop; twice ran only what time cut short, and the last look."""
+    """The same answer as without a stop; twice ran only what time cut short, and the two last looks."""
     rate = certain(lambda v: v["t.py:1:4"] >= 3 and v["dtype"] != "float64")
     short, _, first = minimize(rate, budget=6.5)
     found, _, second = minimize(rate)
@@ -196,7 +199,7 @@ def test_it_goes_on_where_its_time_was_up(minimize):
     assert (short.complete, found.complete) == (False, True)
     assert to_json(found) == to_json(whole)
     assert len(second.jobs) < len(third.jobs)
-    assert len(first.jobs) + len(second.jobs) == len(third.jobs) + 2
+    assert len(first.jobs) + len(second.jobs) == len(third.jobs) + 3
     again, _, fourth = minimize(rate)
     assert (to_json(again), fourth.jobs) == (to_json(whole), [])
 
@@ -248,3 +251,25 @@ def test_a_dtype_by_name_is_no_option_to_simplify():
         key="d", name="d", kind=Kind.DTYPE, value=0, argument=True, choices=("float32", "float64")
     )
     assert one.shown(1) == "float64"
+
+
+def test_a_kept_case_is_what_a_request_takes(tmp_path):
+    subject = SimpleNamespace(test="test_it", revision="r1")
+    with pytest.raises(NotReproducedError, match="no smallest case of test_it"):
+        kept_case(tmp_path, subject)
+    file = tmp_path / "inputs" / f"{'ab' * 32}.pt"
+    file.parent.mkdir()
+    file.touch()
+    found = {
+        **{"test": "test_it", "subject": "r1", "cell": "c", "seed": 7, "inputs": f"inputs/{file.name}"},
+        **{"arguments": {"n": 1}, "constants": {"t.py:1:4": 2}},
+    }
+    (tmp_path / "minimized.json").write_text(json.dumps(found))
+    kept = kept_case(tmp_path, subject)
+    assert kept.inputs == Inputs(seed=7, identity=int("ab" * 7 + "a", 16), file=file)
+    assert (kept.cell, kept.seed) == ("c", 7)
+    assert kept.request == {"arguments": {"n": 1}, "constants": {"t.py:1:4": 2}}
+    for change in ({"subject": "r2"}, {"seed": None}, {"inputs": "inputs/gone.pt"}, {"constants": 3}):
+        (tmp_path / "minimized.json").write_text(json.dumps({**found, **change}))
+        with pytest.raises(NotReproducedError):
+            kept_case(tmp_path, subject)
