@@ -10,6 +10,7 @@ from typing import Any
 
 from repro.trial.plain import open_plain
 from repro.trial.records import Mode
+from repro.ui import shown
 
 BATCH = 2000
 """Lines that go into the ledger in one transaction."""
@@ -103,8 +104,8 @@ def whole(value: Any) -> int:
 
 
 def text(value: Any) -> str:
-    """Text that a database can hold: half of a surrogate pair is none."""
-    return str(value or "").encode("utf-8", "replace").decode("utf-8")
+    """Text that a database can hold, half of a surrogate pair is none; and that no terminal obeys."""
+    return shown(str(value or "").encode("utf-8", "replace").decode("utf-8"))
 
 
 def gpu_model(gpu: Any) -> str:

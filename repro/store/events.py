@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,8 +13,11 @@ from typing import Any
 from repro.errors import ReproError
 from repro.store.blocks import Request, gpu_model, text, whole
 from repro.store.model import Running
-from repro.store.sound import unsound
+from repro.store.sound import unsound, without_controls
 from repro.trial.records import SCHEMA, Event, Outcome
+
+_CONTROLS = re.compile(rb"\\u|[^\x00-\x7f]")
+"""What a line has that holds anything but printable ASCII; most have none, and are taken as they are."""
 
 _PASSING = ("event", "block", "mode", "test", "time", "pid")
 """Fields of a `cell` event that differ between two processes in the same environment."""
@@ -88,7 +92,8 @@ def read_batch(lines: list[bytes], cursor: Cursor, request: Request) -> Batch:
             event = json.loads(line)
             if wrong := unsound(event):
                 raise ValueError(wrong)
-            _read_event(event, batch, cursor, request)
+            told = without_controls(event) if _CONTROLS.search(line) else event
+            _read_event(told, batch, cursor, request)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             cursor.garbled += 1
     return batch

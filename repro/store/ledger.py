@@ -43,8 +43,12 @@ class Ledger(Queries):
         """
         db, new = schema.connect(path)
         ledger = cls(db, path)
-        if new:
-            ledger._take_in_evidence(path.parent / "blocks")
+        try:
+            if new:
+                ledger._take_in_evidence(path.parent / "blocks")
+        except BaseException:
+            ledger.close()
+            raise
         return ledger
 
     @classmethod

@@ -14,6 +14,7 @@ from typing import Any
 
 from repro.trial.reader import OnGarbled, read_events
 from repro.trial.records import Event, Outcome
+from repro.ui import shown
 
 Check = Callable[[Any], bool]
 
@@ -26,7 +27,7 @@ def read_sound_events(path: Path, *, on_garbled: OnGarbled | None = None) -> Ite
     """The events of a block file that can be used, in order; see `repro.trial.reader.read_events`."""
     for event in read_events(path, on_garbled=on_garbled):
         if not unsound(event):
-            yield event
+            yield without_controls(event)
 
 
 def unsound(event: Mapping[str, Any]) -> str:
@@ -45,6 +46,17 @@ def unsound_comparison(comparison: Any) -> str:
     if not isinstance(comparison, dict):
         return "comparison"
     return _first_wrong(comparison, (), _COMPARISON)
+
+
+def without_controls(value: Any) -> Any:
+    """A record whose texts no terminal obeys: escapes and other control characters become marks."""
+    if isinstance(value, str):
+        return value if value.isprintable() else shown(value)
+    if isinstance(value, dict):
+        return {without_controls(name): without_controls(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [without_controls(each) for each in value]
+    return value
 
 
 def unsound_signature(signature: Any) -> str:

@@ -29,11 +29,15 @@ def open_plain(path: Path, *, append: bool = False) -> BinaryIO:
     return os.fdopen(descriptor, "ab" if append else "rb", buffering=0 if append else -1)
 
 
+MOST = 2**30
+"""Bytes that are read of a file: one that seems larger may be nothing but a hole."""
+
+
 def read_plain(path: Path) -> bytes:
-    """All of a regular file, or nothing where there is none."""
+    """All of a regular file up to `MOST` bytes, or nothing where there is none."""
     try:
         with open_plain(path) as file:
-            return file.read()
+            return file.read(MOST)
     except OSError:
         return b""
 
