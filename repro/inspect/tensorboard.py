@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -76,7 +77,7 @@ def _modules() -> tuple[Any, Any, Any]:
     except ImportError as error:
         raise NotReadyError(
             f"event files need the package tensorboard: {error}",
-            why="the kit brings it along only when asked to",
-            next_step="pip install tensorboard into the kit's environment, or leave --tensorboard out; "
+            why="the kit brings it along only when asked to, as its extra `tensorboard`",
+            next_step=f"{sys.executable} -m pip install 'tensorboard>=2.14'; or leave --tensorboard out: "
             "--json has the same numbers",
         ) from None

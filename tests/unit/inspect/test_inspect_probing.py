@@ -150,4 +150,4 @@ def test_without_the_package_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorboard", None)
     with pytest.raises(NotReadyError, match="need the package tensorboard") as refused:
         tensorboard.check()
-    assert "pip install tensorboard" in refused.value.next_step
+    assert f"{sys.executable} -m pip install 'tensorboard>=" in refused.value.next_step
