@@ -78,6 +78,6 @@ def _modules() -> tuple[Any, Any, Any]:
         raise NotReadyError(
             f"event files need the package tensorboard: {error}",
             why="the kit brings it along only when asked to, as its extra `tensorboard`",
-            next_step=f"{sys.executable} -m pip install 'tensorboard>=2.14'; or leave --tensorboard out: "
+            next_step=f"{sys.executable} -m pip install 'tensorboard>=2.18'; or leave --tensorboard out: "
             "--json has the same numbers",
         ) from None
