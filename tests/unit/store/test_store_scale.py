@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 
 import pytest
 from block_files import CELL, REPEATS, SERIES, append, end, random_blocks, write_block
 
-from repro.store import Ledger
+from repro.errors import ReproError
+from repro.store import Ledger, schema
 from repro.store.queries import _NOT_PASSED
 from repro.trial.records import Outcome
 
@@ -92,3 +94,16 @@ def test_catching_up_reads_what_grew_and_nothing_else(home, ledger, monkeypatch)
     (home / "blocks" / "b8").mkdir()
     assert (ledger.catch_up(), asked) == (2, ["b3", "b8", "b9"])
     assert (ledger.failing_seeds(SERIES), ledger.tally(REPEATS).n) == ([99], 1)
+
+
+def test_a_ledger_that_cannot_be_opened_is_closed(home, monkeypatch):
+    """Python 3.13 warns of databases that nobody closes."""
+    opened = []
+    real = schema.connect
+    monkeypatch.setattr(schema, "connect", lambda path: opened.append(real(path)) or opened[-1])
+    write_block(home, "b1", [{**CELL, "schema": 99}, end(0, "PASSED")])
+    with pytest.raises(ReproError, match="version 99"):
+        Ledger.open(home / "ledger.sqlite")
+    ((db, _),) = opened
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        db.execute("SELECT 1")
