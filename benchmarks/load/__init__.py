@@ -1,0 +1,1 @@
+"""The kit under load; see docs/load.md."""
