@@ -79,7 +79,11 @@ def run(arguments: Sequence[str]) -> int:
 def main() -> None:
     """The console script: catch, print, exit. To be asked to end is the same as Ctrl-C."""
     signal.signal(signal.SIGTERM, _interrupt)  # not by way of SIGINT, which jobs in the background ignore
-    sys.exit(_guarded(sys.argv[1:]))
+    try:
+        status = _guarded(sys.argv[1:])
+    except KeyboardInterrupt:  # before anything was begun, or while its end was told
+        status = ExitCode.INTERRUPTED
+    sys.exit(status)
 
 
 def _interrupt(*_: object) -> None:

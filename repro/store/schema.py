@@ -250,7 +250,8 @@ def _create(db: sqlite3.Connection) -> bool:
             db.execute(statement)
         db.execute("COMMIT")
     except BaseException:
-        db.execute("ROLLBACK")
+        if db.in_transaction:  # a full disk makes SQLite roll back by itself
+            db.execute("ROLLBACK")
         raise
     return new
 

@@ -13,6 +13,8 @@ import argparse
 import json
 import os
 import random
+import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -59,6 +61,8 @@ def run(moments: int, seed: int, *, docker: bool = False, only: str = "") -> lis
         docker: whether containers are among them; takes root and `dockerd`.
         only: part of the name of the troubles to choose from.
     """
+    # In the background of a shell SIGINT is ignored, by the commands that are begun here as well.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     rng, can = random.Random(seed), able()
     fitting = [each for each in TROUBLES if only in each.name and set(each.needs) <= can]
     with ExitStack() as stack:
@@ -133,13 +137,22 @@ def _world(trouble: Trouble, engine: PrivateEngine | None) -> Iterator[World]:
                 os.system(f"umount --lazy {world.state}")
 
 
+_READY: dict[str, Path] = {}
+"""A state folder with trials, made once and copied."""
+
+
 def prepare(world: World, stage: str) -> None:
     """What a stage takes for granted: trials to diagnose and to report, a history to search."""
     if stage == "bisect":
         world.make_history()
     if stage in ("diagnose", "report"):
-        status, _ = world.run(*world.arguments("matrix"))
-        promise(status == 0, f"the matrix before ended with status {status}")
+        if "state" not in _READY:
+            status, _ = world.run(*world.arguments("matrix"))
+            promise(status == 0, f"the matrix before ended with status {status}")
+            _READY["state"] = Path(tempfile.mkdtemp(prefix="repro-chaos-")) / "state"
+            shutil.copytree(world.state, _READY["state"], symlinks=True)
+        else:
+            shutil.copytree(_READY["state"], world.state, symlinks=True)
     if world.engine == "docker":
         status, _ = world.run(*world.arguments("build"))
         promise(status == 0, f"the build before ended with status {status}: {world.said[-1][-500:]}")

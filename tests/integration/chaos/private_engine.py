@@ -44,7 +44,7 @@ class PrivateEngine:
                 command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
             )
         deadline = time.monotonic() + 60
-        while self.docker("info") is None:
+        while self.docker("ps") is None:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"the engine does not answer; see {self.folder}/engine.log")
             time.sleep(0.2)

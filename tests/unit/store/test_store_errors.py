@@ -66,6 +66,24 @@ def test_a_full_disk_is_said_and_harms_nothing(home, ledger):
     assert ledger._db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
+@pytest.mark.parametrize("pages", range(1, 12))
+def test_a_disk_that_is_full_while_the_ledger_is_made(home, monkeypatch, pages):
+    """SQLite gives the transaction up by itself then; to tell the user to delete the ledger would be wrong."""
+    connect = sqlite3.connect
+
+    def small(*args, **options):
+        db = connect(*args, **options)
+        db.execute(f"PRAGMA max_page_count = {pages}")
+        return db
+
+    with monkeypatch.context() as patched:
+        patched.setattr(sqlite3, "connect", small)
+        with pytest.raises(NotReadyError, match="full"):
+            Ledger.open(home / "ledger.sqlite")
+    with Ledger.open(home / "ledger.sqlite") as ledger:
+        assert ledger.tallies() == []
+
+
 def test_a_folder_that_cannot_be_made(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(NotReadyError, match="cannot be opened"):

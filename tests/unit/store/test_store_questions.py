@@ -127,7 +127,7 @@ def test_evidence_of_a_trial(home, ledger):
     assert passed.comparisons == [{"shape": [2, 3], "max_abs": 1e-3}]
     assert failed.comparisons == [comparison]
     assert (failed.signature_key, failed.signature) == (signature["key"], signature)
-    assert failed.message == "bad ?"
+    assert failed.message == "bad �"
     kept, not_kept = ledger.kept_inputs(SERIES)
     assert (kept.seed, kept.path, kept.sha256, kept.failed_again) == (1, "inputs/1.pt", "f0", True)
     assert (not_kept.seed, not_kept.path, not_kept.failed_again, not_kept.same_elements) == (
