@@ -12,6 +12,7 @@ from repro.config import SubjectSpec
 from repro.engines.base import Prepared
 from repro.errors import UsageError
 from repro.run import Order, Runner, Target
+from repro.store.sound import without_controls
 from repro.trial.reader import read_events
 from repro.trial.records import Mode
 
@@ -150,7 +151,7 @@ def read_adapted(path: Path, seeds: Mapping[int, int]) -> Adapted:
         seeds: by number of a trial, the seed that it stands for.
     """
     jumps, predicted, troubles = [], {}, []
-    for event in read_events(path):
+    for event in map(without_controls, read_events(path)):
         try:
             if event["event"] == "jump":
                 jumps.append(_jump(event, seeds))

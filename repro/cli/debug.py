@@ -118,7 +118,7 @@ def _finish(ran: Ran, target: Target, choice: Choice) -> None:
     """
     ran.require(f"the debugger could not run in {target.cell.id}")
     folder = ran.folders[-1]
-    click.echo(read_plain(folder / "debug.txt").decode("utf-8", "replace"), nl=False)
+    click.echo(ui.shown(read_plain(folder / "debug.txt").decode("utf-8", "replace")), nl=False)
     ends = [event for event in read_sound_events(folder / "records.jsonl") if event["event"] == Event.END]
     if ends and ends[-1]["outcome"] not in (Outcome.PASSED, Outcome.SKIPPED):
         return

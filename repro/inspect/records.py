@@ -13,6 +13,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
+from repro.store.sound import without_controls
 from repro.trial.reader import read_events
 
 
@@ -291,7 +292,7 @@ _NO_NUMBERS = ("nan", "inf", "-inf")
 def _made(event: Mapping[str, Any]) -> object:
     """The record that a line holds, or None where it holds none: the subject can write there, too."""
     try:
-        return _record(_EVENTS[event["event"]], event)
+        return _record(_EVENTS[event["event"]], without_controls(event))
     except (ValueError, KeyError):
         return None
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from repro.trial.plain import plain_size, read_plain
+from repro.ui import shown
 
 STAGES = ("ttir", "ttgir", "llir", "ptx", "sass")
 """In the order in which one is made from the other."""
@@ -60,7 +61,7 @@ def find_disassembler() -> str | None:
 
 def _read(ttir: Path, disassembler: str | None) -> Kernel:
     texts = {stage: read_plain(ttir.with_suffix(f".{stage}")) for stage in STAGES}
-    stages = {stage: text.decode("utf-8", "replace") for stage, text in texts.items() if text}
+    stages = {stage: shown(text.decode("utf-8", "replace")) for stage, text in texts.items() if text}
     cubin = ttir.with_suffix(".cubin")
     if "sass" not in stages and disassembler is not None and plain_size(cubin):
         text = disassemble(cubin, disassembler)

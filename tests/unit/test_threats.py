@@ -11,9 +11,12 @@ from pathlib import Path
 import pytest
 
 from repro import ui
+from repro.adapting import read_adapted
 from repro.cli import run
 from repro.config import ConfigError, load
 from repro.errors import ReproError
+from repro.inspect.records import read as read_probe
+from repro.kernels.artefacts import collect
 from repro.store import Ledger
 from repro.store.sound import read_sound_events
 from repro.trial import plain
@@ -71,6 +74,19 @@ def test_escapes_in_records_reach_no_terminal(tmp_path, capfd):
     assert [controls(json.dumps(event, ensure_ascii=False)) for event in events] == ["", ""]
     for page in ("report.md", "report.html"):
         assert controls((tmp_path / "report" / page).read_text()) == ""
+
+
+def test_escapes_in_probes_adapters_and_kernels_are_taken_out(tmp_path):
+    records = tmp_path / "probe.jsonl"
+    step = {"event": "step", "n": 0, "op": f"op{ESCAPES}", "note": ESCAPES}
+    trouble = {"event": "trouble", "message": f"no{ESCAPES}"}
+    records.write_text("".join(json.dumps(each) + "\n" for each in (step, trouble)))
+    (looked,) = read_probe(records).steps
+    assert looked.op.startswith("op")
+    (told,) = read_adapted(records, {}).troubles
+    (tmp_path / "kernel.ttir").write_text(f"// {ESCAPES}\n")
+    (kernel,) = collect(tmp_path)
+    assert [controls(text) for text in (looked.op, looked.note, told, kernel.stages["ttir"])] == [""] * 4
 
 
 def test_escapes_in_what_the_kit_says_reach_no_terminal(capsys):
