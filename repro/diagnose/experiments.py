@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from repro.adapting import observe
 from repro.diagnose.evidence import Evidence
-from repro.diagnose.shots import Range, Shot
+from repro.diagnose.shots import ASIDE, Range, Shot
 from repro.engines.base import Say
 from repro.errors import ReproError
 from repro.factors import Factor, Varying, Verdict, known_factors
 from repro.factors.known import NAMED, Host, chosen
 from repro.inspect import Probe, Wanted, probe
+from repro.run import Runner
+from repro.store import Ledger
 from repro.trial.request import ProbeRequest
 
 SEEDS = 4
@@ -157,22 +160,33 @@ class Experiments:
         seeds = self._varied_seeds()
         if not self._time_for("factors", f"{len(seeds)} seeds with each environment variable"):
             return
+        with self._own_ledger() as runner:
+            effects = self._varying(runner, seeds).run(chosen(self._factors(), ()))
+        self._with(factors=effects)
+        tried = [effect.factor.name for effect in effects if effect.verdict is not Verdict.UNTRIED]
+        self.done.append(f"environment variables: {', '.join(tried) or 'none could matter here'}")
+
+    @contextmanager
+    def _own_ledger(self) -> Iterator[Runner]:
+        """A runner with a ledger of its own: seeds that were chosen because they fail are no rate."""
+        state = self.range.runner.state / ASIDE
+        state.mkdir(parents=True, exist_ok=True)
+        with Ledger.open(state / "ledger.sqlite") as ledger:
+            yield replace(self.range.runner, ledger=ledger, state=state)
+
+    def _varying(self, runner: Runner, seeds: Sequence[int]) -> Varying:
         at = self.range
-        varying = Varying(
-            runner=at.runner,
+        return Varying(
+            runner=runner,
             target=at.target,
             prepared=at.prepared,
             gpu=at.gpu,
-            host=Host(gpus=int(at.gpu is not None), engine=at.runner.engine.name),
+            host=Host(gpus=int(at.gpu is not None), engine=runner.engine.name),
             seeds=seeds,
             clock=self.clock,
             until=self.deadline,
             say=self.say,
         )
-        effects = varying.run(chosen(self._factors(), ()))
-        self._with(factors=effects)
-        tried = [effect.factor.name for effect in effects if effect.verdict is not Verdict.UNTRIED]
-        self.done.append(f"environment variables: {', '.join(tried) or 'none could matter here'}")
 
     def _varied_seeds(self) -> list[int]:
         """Failing and passing seeds; where a seed does not decide, all of them up to some number.
