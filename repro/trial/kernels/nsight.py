@@ -14,6 +14,8 @@ from typing import Any, Dict, List
 
 _SECTIONS = ("SpeedOfLight", "MemoryWorkloadAnalysis", "LaunchStats")
 _LAUNCHES, _SECONDS = 40, 240
+_PLUGIN = str(__package__).rpartition(".")[0]
+"""The package that runs blocks, under the name that it has here."""
 
 
 def nsight(request: Path) -> Dict[str, Any]:
@@ -28,7 +30,7 @@ def nsight(request: Path) -> Dict[str, Any]:
         copy.write_text(json.dumps(asked), encoding="utf-8")
         command = [program, "--csv", "--target-processes", "all", "--launch-count", str(_LAUNCHES)]
         command += [word for section in _SECTIONS for word in ("--section", section)]
-        command += [sys.executable, "-m", str(__package__), str(copy)]
+        command += [sys.executable, "-m", _PLUGIN, str(copy)]
         try:
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=_SECONDS, check=False, env=dict(os.environ)

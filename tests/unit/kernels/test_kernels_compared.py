@@ -1,6 +1,7 @@
 """Generated code, normalised, counted and compared."""
 
 import json
+import sys
 
 import pytest
 from fake_engine import FakeEngine, bench, cell, subject
@@ -175,6 +176,16 @@ CSV = """==PROF== Connected to process 7
 """
 
 
+NCU = """#!{python}
+import subprocess, sys
+command = sys.argv[sys.argv.index(sys.executable) :]
+done = subprocess.run(command, capture_output=True, text=True)
+open("{folder}/ran", "w").write(done.stdout + done.stderr)
+print(open("{folder}/answer").read())
+"""
+"""Runs what it is given, as ncu does, and prints an answer that was written before."""
+
+
 def test_nsight_compute_is_asked_where_it_is(tmp_path, monkeypatch):
     request = tmp_path / "request.json"
     request.write_text(json.dumps({"records": "/records", "profile": True}))
@@ -182,11 +193,12 @@ def test_nsight_compute_is_asked_where_it_is(tmp_path, monkeypatch):
     assert nsight(request) == {"nsight": [], "reason": "ncu is not on PATH"}
     (tmp_path / "answer").write_text(CSV)
     program = tmp_path / "ncu"
-    program.write_text(f'#!/bin/sh\nwhile read line; do echo "$line"; done < {tmp_path}/answer\n')
+    program.write_text(NCU.format(python=sys.executable, folder=tmp_path))
     program.chmod(0o755)
     told = nsight(request)
     metrics = {"DRAM Throughput": "61.2 %", "Registers Per Thread": "32 register/thread"}
     assert told == {"nsight": [{"name": "add_kernel", "launches": 2, "metrics": metrics}], "reason": ""}
+    assert "bad request: root" in (tmp_path / "ran").read_text(), "the block's own program read the request"
     (tmp_path / "answer").write_text("==ERROR== ERR_NVGPUCTRPERM\n")
     assert nsight(request) == {"nsight": [], "reason": "==ERROR== ERR_NVGPUCTRPERM"}
     assert parse("") == []
