@@ -136,7 +136,7 @@ def open_reader(path: Path) -> Iterator[Reader]:
     """A ledger's file, opened for reading beside whoever writes to it.
 
     Raises:
-        ReproError: it is damaged, or no ledger.
+        NotReadyError: it is damaged, or no ledger.
     """
     with explained(path):
         db = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)

@@ -38,7 +38,7 @@ def copy_ledger(
         whole: copy all trials, however many they are.
 
     Raises:
-        ReproError: the source is damaged, or no ledger.
+        NotReadyError: the source is damaged, or no ledger.
     """
     with explained(source), closing(sqlite3.connect(target, isolation_level=None)) as db:
         db.execute("PRAGMA journal_mode = OFF")

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from repro.errors import ReproError
+from repro.errors import NotReadyError
 from repro.store.blocks import Request, gpu_model, text, whole
 from repro.store.model import Running
 from repro.store.sound import unsound, without_controls
@@ -80,7 +80,7 @@ def read_batch(lines: list[bytes], cursor: Cursor, request: Request) -> Batch:
     """Read lines into a batch and move the cursor past them; lines that are no record are counted.
 
     Raises:
-        ReproError: when a newer kit wrote the block.
+        NotReadyError: when a newer kit wrote the block.
     """
     batch = Batch()
     for line in lines:
@@ -221,7 +221,7 @@ def _gpu_seen(event: Mapping[str, Any], request: Request) -> str:
 def _check_schema(event: Mapping[str, Any]) -> None:
     version = event.get("schema", SCHEMA)
     if type(version) is int and version > SCHEMA:
-        raise ReproError(
+        raise NotReadyError(
             f"A block file has version {version}; this kit knows versions up to {SCHEMA}.",
             why="A newer kit wrote it.",
             next_step="Update the kit, or name another folder for this one's records.",

@@ -39,7 +39,7 @@ class Ledger(Queries):
 
         Raises:
             NotReadyError: it cannot be opened or written.
-            ReproError: it is damaged, no ledger, or made by a newer kit.
+            NotReadyError: it is damaged, no ledger, or made by a newer kit.
         """
         db, new = schema.connect(path)
         ledger = cls(db, path)
@@ -91,7 +91,7 @@ class Ledger(Queries):
 
         Raises:
             NotReadyError: the disk is full or the ledger locked; nothing of this look is lost.
-            ReproError: the ledger is damaged, or a newer kit wrote the block.
+            NotReadyError: the ledger is damaged, or a newer kit wrote the block.
         """
         records = folder / "records.jsonl"
         size = plain_size(records)
@@ -152,7 +152,7 @@ class Ledger(Queries):
 
         Raises:
             UsageError: there is no such file, or it holds what no kit writes.
-            ReproError: it is damaged, no ledger, or made by a newer kit.
+            NotReadyError: it is damaged, no ledger, or made by a newer kit.
         """
         if not other.is_file():
             raise UsageError(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from repro.errors import NotReadyError, ReproError
+from repro.errors import NotReadyError
 
 VERSION = 1
 BUSY_SECONDS = 30.0
@@ -106,7 +106,7 @@ def explained(path: Path) -> Iterator[None]:
 
     Raises:
         NotReadyError: the disk is full, or another process holds the ledger for too long.
-        ReproError: the file is damaged or is no ledger.
+        NotReadyError: the file is damaged or is no ledger.
     """
     try:
         yield
@@ -118,7 +118,7 @@ def explained(path: Path) -> Iterator[None]:
         raise _explain(path, error) from error
 
 
-def _explain(path: Path, error: sqlite3.Error) -> ReproError:
+def _explain(path: Path, error: sqlite3.Error) -> NotReadyError:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
         return NotReadyError(
@@ -141,8 +141,8 @@ def _explain(path: Path, error: sqlite3.Error) -> ReproError:
     return _damaged(path, str(error))
 
 
-def _damaged(path: Path, why: str) -> ReproError:
-    return ReproError(
+def _damaged(path: Path, why: str) -> NotReadyError:
+    return NotReadyError(
         f"The ledger {path} is damaged or is no ledger: {why}.",
         why="Something other than the kit wrote to it, or the disk lost a part of it.",
         next_step=f"Delete it with `rm {path}*`: the next command rebuilds it from the block files in"
@@ -155,7 +155,7 @@ def understood(path: Path) -> Iterator[None]:
     """Turn values that no kit writes, found in the ledger at `path`, into the error for a damaged one.
 
     Raises:
-        ReproError: with the way out.
+        NotReadyError: with the way out.
     """
     try:
         yield
@@ -181,7 +181,7 @@ def connect(path: Path) -> tuple[sqlite3.Connection, bool]:
 
     Raises:
         NotReadyError: it cannot be opened or written.
-        ReproError: it is damaged, no ledger, or made by a newer kit.
+        NotReadyError: it is damaged, no ledger, or made by a newer kit.
     """
     with explained(path):
         with suppress(OSError):  # SQLite says in a moment that it cannot open the file
@@ -204,7 +204,7 @@ def _check_length(path: Path) -> None:
     """Refuse a file that lost its end: SQLite itself says so only once it needs a page that is gone.
 
     Raises:
-        ReproError: it is shorter than its own header says, and no log is there to make up for that.
+        NotReadyError: it is shorter than its own header says, and no log is there to make up for that.
     """
     logs = (path.with_name(path.name + suffix) for suffix in ("-wal", "-journal"))
     if not path.is_file() or any(log.exists() and log.stat().st_size for log in logs):
@@ -222,17 +222,17 @@ def check_version(db: sqlite3.Connection, path: Path) -> None:
     """Refuse a database that a newer kit made, or that is something else.
 
     Raises:
-        ReproError: when it is one of these.
+        NotReadyError: when it is one of these.
     """
     version = db.execute("PRAGMA user_version").fetchone()[0]
     if version > VERSION:
-        raise ReproError(
+        raise NotReadyError(
             f"The ledger {path} has version {version}; this kit knows versions up to {VERSION}.",
             why="A newer kit wrote it.",
             next_step="Update the kit, or name another folder for this one's records.",
         )
     if version == 0 and db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-        raise ReproError(
+        raise NotReadyError(
             f"{path} is a database, but no ledger of this kit.",
             next_step="Name another file, or move this one away.",
         )

@@ -21,7 +21,7 @@ from repro.cli.status import _row
 from repro.config import ConfigError, load
 from repro.diagnose.shots import read_shots
 from repro.engines.base import Exit
-from repro.errors import ReproError
+from repro.errors import ExitCode, ReproError
 from repro.inspect.records import read as read_probe
 from repro.minimize.blocks import outcomes
 from repro.report import gather, to_html, to_markdown
@@ -157,6 +157,7 @@ def _open_and_tell(home: Path, other: Path | None) -> None:
 
     error = _refused(tell)
     assert error is None or error.next_step, "an error names the next command"
+    assert error is None or error.exit_code is not ExitCode.BUG, "the kit is not to blame"
     assert error is None or other is None or f"rm {home}" not in error.next_step, "the other is to blame"
 
 

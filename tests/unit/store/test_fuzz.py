@@ -15,7 +15,7 @@ from fuzz_contracts import CONTRACTS, REQUEST
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from repro.errors import NotReadyError, ReproError, UsageError
+from repro.errors import ExitCode, NotReadyError, ReproError, UsageError
 from repro.store import Ledger
 from repro.store.sound import read_sound_events, unsound
 from repro.trial.reader import read_events
@@ -170,6 +170,7 @@ def complaint(path):
     with pytest.raises(ReproError) as caught, Ledger.open(path) as ledger:
         contents(ledger)
     assert caught.value.next_step
+    assert caught.value.exit_code is not ExitCode.BUG
     return caught.value
 
 
