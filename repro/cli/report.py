@@ -50,6 +50,7 @@ class _Asked:
     "--redact/--no-redact", default=True, help="Leave out paths, names, hosts, UUIDs, addresses, secrets."
 )
 @click.option("--whole-ledger", is_flag=True, help="Put all trials of a large ledger into the evidence.")
+@click.option("--all-inputs", is_flag=True, help="Put all kept inputs into the evidence, however large.")
 @click.option(
     "--dry-run", is_flag=True, help="Show what would be redacted and written; write and run nothing."
 )
@@ -63,6 +64,7 @@ def report(
     script: bool,
     redact: bool,
     whole_ledger: bool,
+    all_inputs: bool,
     dry_run: bool,
     subject: str | None,
     test: str | None,
@@ -79,7 +81,14 @@ def report(
         clean = redacted_report(told, redactor)
         pages = _pages(clean)
         with make_bundle(
-            ledger, state, (told.test, told.revision), clean, pages, redactor, whole=whole_ledger
+            ledger,
+            state,
+            (told.test, told.revision),
+            clean,
+            pages,
+            redactor,
+            whole=whole_ledger,
+            all_inputs=all_inputs,
         ) as bundle:
             if dry_run:
                 _show(bundle, redactor, out)

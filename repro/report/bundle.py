@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from repro import ui
 from repro.report.export import to_csv
 from repro.report.model import Report
 from repro.report.redact import Redactor
 from repro.store import KeptInputs, Ledger
 from repro.store.copying import copy_ledger
 
-INPUT_BYTES = 256 * 2**20
-"""Of kept inputs in a bundle, at most; what is left out is named."""
+INPUT_BYTES = 16 * 2**20
+"""Of kept inputs in a bundle, unless all are asked for: an issue takes an archive of 25 MB."""
 
 LOG_BYTES = 256 * 1024
 """Of each log: its end."""
@@ -79,6 +81,7 @@ def make_bundle(
     redactor: Redactor,
     *,
     whole: bool = False,
+    all_inputs: bool = False,
 ) -> Iterator[Bundle]:
     """Everything that the bundle holds, redacted; the copy of the ledger lives as long as the context.
 
@@ -87,6 +90,7 @@ def make_bundle(
         report: redacted.
         pages: report.md, report.html and the script, as they are written.
         whole: copy all trials of the ledger, however many they are.
+        all_inputs: take all kept inputs, however large they are.
     """
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "ledger.sqlite"
@@ -96,7 +100,7 @@ def make_bundle(
             left_out.append(
                 f"ledger.sqlite holds {copied} of {total} trials; rates.csv counts all: --whole-ledger"
             )
-        inputs, refused = _inputs(ledger, state, wanted)
+        inputs, refused = _inputs(ledger, state, wanted, math.inf if all_inputs else INPUT_BYTES)
         yield Bundle(
             members=[
                 *(Member(name=name, content=content) for name, content in pages.items()),
@@ -142,27 +146,33 @@ def _environment(report: Report) -> bytes:
     )
 
 
-def _inputs(ledger: Ledger, state: Path, wanted: tuple[str, str]) -> tuple[list[Member], list[str]]:
-    """Kept inputs whose bytes are what was recorded, each content once."""
+def _inputs(
+    ledger: Ledger, state: Path, wanted: tuple[str, str], room: float
+) -> tuple[list[Member], list[str]]:
+    """Kept inputs whose bytes are what was recorded, each content once, as long as there is room."""
     members: dict[str, Member] = {}
-    refused: list[str] = []
-    room = INPUT_BYTES
+    refused, too_large = list[str](), dict[str, int]()
     for kept in _kept(ledger, wanted):
         file = _recorded(state, kept)
         if file is None:
             refused.append(
                 f"inputs of seed {kept.seed} ({kept.series.cell}): not here, or not what was recorded"
             )
-        elif kept.sha256 not in members:
-            room -= file.stat().st_size
-            if room < 0:
-                refused.append(
-                    f"inputs from seed {kept.seed} on: larger than {INPUT_BYTES >> 20} MB together"
-                )
-                break
+        elif kept.sha256 not in members and (size := file.stat().st_size) <= room:
+            room -= size
             about = f"seed {kept.seed} in {kept.series.cell}"
             members[kept.sha256] = Member(name=f"inputs/{kept.sha256[:16]}.pt", content=file, about=about)
-    return list(members.values()), refused[:50]
+        elif kept.sha256 not in members:
+            too_large[kept.sha256] = size
+    return list(members.values()), [*refused[:50], *_too_large(too_large.values())]
+
+
+def _too_large(sizes: Collection[int]) -> Iterator[str]:
+    if sizes:
+        yield (
+            f"{ui.count(len(sizes), 'kept input')}, {sum(sizes) / 1e6:.3g} MB: an issue takes no archive of"
+            " that size, and their seeds draw them again: --all-inputs"
+        )
 
 
 def _kept(ledger: Ledger, wanted: tuple[str, str]) -> Iterator[KeptInputs]:
