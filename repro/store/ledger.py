@@ -38,8 +38,7 @@ class Ledger(Queries):
         """Open or make the ledger; a new one takes in all evidence that lies beside it.
 
         Raises:
-            NotReadyError: it cannot be opened or written.
-            NotReadyError: it is damaged, no ledger, or made by a newer kit.
+            NotReadyError: it cannot be opened or written, is damaged, no ledger, or made by a newer kit.
         """
         db, new = schema.connect(path)
         ledger = cls(db, path)

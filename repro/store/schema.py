@@ -105,8 +105,8 @@ def explained(path: Path) -> Iterator[None]:
     """Turn SQLite's errors about the ledger at `path` into errors that name a way out.
 
     Raises:
-        NotReadyError: the disk is full, or another process holds the ledger for too long.
-        NotReadyError: the file is damaged or is no ledger.
+        NotReadyError: the disk is full, another process holds the ledger for too long, or the file is
+            damaged or no ledger.
     """
     try:
         yield
@@ -180,8 +180,7 @@ def connect(path: Path) -> tuple[sqlite3.Connection, bool]:
     """Open the database and bring it to this version; and whether it is a new one.
 
     Raises:
-        NotReadyError: it cannot be opened or written.
-        NotReadyError: it is damaged, no ledger, or made by a newer kit.
+        NotReadyError: it cannot be opened or written, is damaged, no ledger, or made by a newer kit.
     """
     with explained(path):
         with suppress(OSError):  # SQLite says in a moment that it cannot open the file

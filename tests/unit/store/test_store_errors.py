@@ -68,7 +68,7 @@ def test_a_full_disk_is_said_and_harms_nothing(home, ledger):
 
 @pytest.mark.parametrize("pages", range(1, 12))
 def test_a_disk_that_is_full_while_the_ledger_is_made(home, monkeypatch, pages):
-    """SQLite gives the transaction up by itself then; to tell the user to delete the ledger would be wrong."""
+    """SQLite gives the transaction up by itself then; to have the user delete the ledger would be wrong."""
     connect = sqlite3.connect
 
     def small(*args, **options):
