@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from repro import ui
+from repro.bisect import replaying
 from repro.bisect.trail import Trail
 from repro.search import ChangePointSearch, Verdict
 
@@ -10,6 +11,8 @@ FIRST_BATCH = 20
 """Trials of an end to begin with."""
 DIFFERENT = 0.9
 """From this probability of a change between the ends on, the search goes on between them."""
+FEW = 16
+"""So many candidates are versions, and where nothing changed the failing inputs run in all of them."""
 PATIENCE = 5
 """Trials of either end that a comparison may take, in multiples of those that reproduce the failure."""
 
@@ -26,6 +29,7 @@ def announce(trail: Trail) -> None:
 
 def settle(trail: Trail) -> bool:
     """Move both ends inwards to candidates that can be tested; whether two are left."""
+    trail.tryout.prefetch([trail.high, trail.low])
     high = _nearest_testable(trail, trail.high, -1)
     low = _nearest_testable(trail, trail.low, 1) if high is not None else None
     if low is None or high is None:
@@ -86,7 +90,9 @@ def compare(trail: Trail) -> Verdict:
         spent = trail.evidence.of(index).rated >= PATIENCE * trail.question.trials
         if search.belief.change >= DIFFERENT or spent:
             break
-        more = trail.rate(index, max(ask.trials, FIRST_BATCH // 2))
+        if search.belief.change < 0.5 and trail.high - trail.low <= FEW:
+            trail.tryout.prefetch(range(trail.low + 1, min(trail.high, trail.low + 1 + replaying.AHEAD)))
+        more = trail.rate(index, trail.tryout.pace.batch(max(ask.trials, FIRST_BATCH // 2), share=1.0))
         if more is None:
             break
         search.observe(ask.index, failed=more.failed, passed=more.passed)

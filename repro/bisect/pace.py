@@ -33,13 +33,13 @@ class Pace:
         self.build = _mean(self.build, seconds, self.builds)
         self.builds += 1
 
-    def batch(self, trials: int) -> int:
-        """At least `trials`; up to ten times as many where that adds little to a process's start.
+    def batch(self, trials: int, share: float = 0.25) -> int:
+        """At least `trials`; up to ten times as many where they take at most a share of a process's start.
 
         A process on a GPU takes ten seconds to its first trial, and then milliseconds for each.
         """
         free = self.start / max(self.trial, 1e-6) if self.runs else 0
-        return max(trials, min(10 * trials, math.floor(free / 4)))
+        return max(trials, min(10 * trials, math.floor(share * free)))
 
     @property
     def visit_cost(self) -> float:
