@@ -86,10 +86,17 @@ def test_innocent_candidates_are_not_named(rate):
 
 
 @pytest.mark.slow
-def test_a_slope_is_rarely_taken_for_a_step():
-    rates = [min(0.3, max(0.0, (index - 47) * 0.3 / 32)) for index in range(128)]
+@pytest.mark.parametrize(("size", "first", "width", "most"), [(32, 12, 8, 12), (128, 48, 32, 4)])
+def test_a_slope_is_rarely_taken_for_a_step(size, first, width, most):
+    rates = [0.3 * min(1.0, max(0.0, (index + 1 - first) / width)) for index in range(size)]
     verdicts = [search_once(rates, seed) for seed in range(40)]
-    assert sum(verdict.first_bad is not None for verdict in verdicts) <= 8
+    assert sum(verdict.first_bad is not None for verdict in verdicts) <= most
+
+
+@pytest.mark.parametrize("old", [0, 0.05])
+def test_what_tells_slopes_does_not_keep_steps_from_their_name(old):
+    verdicts = [search_once([old] * 12 + [0.3] * 20, seed) for seed in range(20)]
+    assert sum(verdict.first_bad is not None for verdict in verdicts) >= 19
 
 
 @pytest.mark.slow
