@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from repro.config.problems import listing, nearest
 from repro.errors import UsageError
 from repro.starting.cases import Decorated, first_case, is_parametrised
+from repro.subject.parsing import parse
 
 MOST_BYTES = 1_000_000
 _FILES = re.compile(r"(?:test_.*|.*_test|test|tests)\.py")
@@ -69,8 +70,8 @@ def tests_of(root: Path, name: str) -> list[Candidate]:
         if (root / name).stat().st_size > MOST_BYTES:
             return []
         source = (root / name).read_text(encoding="utf-8", errors="replace")
-        module = ast.parse(source if "def test" in source else "")
-    except (OSError, SyntaxError, ValueError, RecursionError):
+        module = parse(source if "def test" in source else "")
+    except (OSError, SyntaxError, ValueError):
         return []
     return [_candidate(name, source, node, holder) for node, holder in _functions(module)]
 

@@ -13,6 +13,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from repro.subject.declared import at, read_build_files
 from repro.subject.layout import find_python_path, top_level
+from repro.subject.parsing import parse
 
 BUILD_FILES = ("pyproject.toml", "setup.py", "setup.cfg")
 _BESIDE = (*BUILD_FILES, "pytest.ini", "tox.ini", "conftest.py")
@@ -120,8 +121,8 @@ def _files(folder: Path, module: str) -> list[Path]:
 def _imports(path: Path) -> tuple[set[str], set[str]]:
     """Top-level names that a file imports when it is loaded, and those that it imports anywhere."""
     try:
-        module = ast.parse(path.read_bytes())
-    except (OSError, SyntaxError, ValueError, RecursionError):
+        module = parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError):
         return set(), set()
     return set(_names(_at_load(module))), set(_names(ast.walk(module)))
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from repro.subject.parsing import parse
+
 Groups = dict[str, dict[str, str]]
 """Entry points: by group and name, what they point to."""
 
@@ -142,8 +144,8 @@ def _config(path: Path) -> Mapping[str, Mapping[str, str]]:
 
 def _setup(path: Path) -> Mapping[str, Any]:
     try:
-        module = ast.parse(path.read_bytes())
-    except (OSError, SyntaxError, ValueError, RecursionError):
+        module = parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError):
         return {}
     constants = dict(_constants(module))
     calls = [node for node in ast.walk(module) if isinstance(node, ast.Call) and _is_setup(node.func)]

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from repro.subject.declared import BuildFiles, at, is_inside
+from repro.subject.parsing import parse
 
 _MODULES = frozenset({"_version", "version", "__version__", "_version_info", "_generated_version"})
 _MENTIONED = re.compile(rb"\b(?:from|import)\b[^\n]*version")
@@ -90,8 +91,8 @@ def _imported(place: Path) -> Iterator[Path]:
 
 def _missing(path: Path, place: Path, packages: set[Path]) -> Iterator[Path]:
     try:
-        module = ast.parse(path.read_bytes())
-    except (SyntaxError, ValueError, RecursionError):
+        module = parse(path.read_bytes())
+    except (SyntaxError, ValueError):
         return
     for node in ast.walk(module):
         if not isinstance(node, ast.ImportFrom):

@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from repro.subject.commits import Repository
 from repro.subject.git import git
+from repro.subject.parsing import parse
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -65,8 +66,8 @@ def _blob_of(row: str) -> tuple[str, str]:
 @lru_cache(maxsize=4096)
 def _functions(repository: Path, blob: str) -> tuple[tuple[str, ...], bool]:
     try:
-        module = ast.parse(git(repository, "cat-file", "blob", blob))
-    except (SyntaxError, ValueError, RecursionError):
+        module = parse(git(repository, "cat-file", "blob", blob))
+    except (SyntaxError, ValueError):
         return (), False
     return tuple(_tests(module, "")), not may_inherit(module)
 

@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from repro.config.problems import listing, nearest
 from repro.errors import UsageError
 from repro.subject import tree
+from repro.subject.parsing import parse
 from repro.subject.sources import may_inherit
 
 _TESTS = re.compile(r"(?:unit_?|.*_)?(?:tests?|testing)")
@@ -114,7 +115,7 @@ def check_test(test: str, file: Path) -> None:
     if re.search(rf"\b{re.escape(name)}\b", source):
         return
     try:
-        module = ast.parse(source)
+        module = parse(source)
     except (SyntaxError, ValueError):
         return
     if may_inherit(module):

@@ -12,6 +12,7 @@ from packaging.version import InvalidVersion, Version
 
 from repro.subject.declared import BuildFiles, at, is_inside, literal
 from repro.subject.layout import NO_PACKAGES
+from repro.subject.parsing import parse
 
 UNKNOWN = "0.0.0"
 """Of a package whose version comes from git's tags or from code."""
@@ -110,8 +111,8 @@ def _modules(place: Path, package: str) -> Iterator[Path]:
 def _attribute(path: Path, name: str, depth: int) -> Iterator[str]:
     """The string that a module assigns to a name, or imports under it from a module beside it."""
     try:
-        module = ast.parse(_text(path))
-    except (SyntaxError, ValueError, RecursionError):
+        module = parse(_text(path))
+    except (SyntaxError, ValueError):
         return
     for node in module.body:
         if isinstance(node, ast.Assign | ast.AnnAssign) and name in _names(node):

@@ -13,12 +13,13 @@ import pytest
 from repro import ui
 from repro.adapting import read_adapted
 from repro.cli import run
-from repro.config import ConfigError, load
+from repro.config import ConfigError, SubjectSpec, load
 from repro.errors import ReproError
 from repro.inspect.records import read as read_probe
 from repro.kernels.artefacts import collect
 from repro.store import Ledger
 from repro.store.sound import read_sound_events
+from repro.subject import resolve
 from repro.trial import plain
 
 ROOT = Path(__file__).parents[2]
@@ -175,3 +176,22 @@ def test_a_file_with_a_hole_is_read_up_to_a_limit(tmp_path, monkeypatch):
     monkeypatch.setattr(plain, "MOST", 2**20)
     assert len(plain.read_plain(path)) == 2**20
     assert list(read_sound_events(path)) == []
+
+
+DEEP = ["-" * 100_000 + "1", "a" + ".b" * 100_000, "lambda: " * 50_000 + "1", "1" + "+1" * 100_000, "a\0b"]
+
+
+@pytest.mark.parametrize("source", DEEP, ids=["minus", "attributes", "lambdas", "sum", "null"])
+@pytest.mark.parametrize("name", ["setup.py", "op/__init__.py", "test_op.py", "conftest.py"])
+def test_a_source_that_no_parser_can_read_breaks_nothing(tmp_path, source, name):
+    """Nested without end: Python's own parser gives up with a MemoryError, or runs out of stack."""
+    (tmp_path / "op").mkdir()
+    for each, text in {"op/__init__.py": "", "test_op.py": "from op import x\ndef test_op(): pass\n"}.items():
+        (tmp_path / each).write_text(text)
+    (tmp_path / name).write_text(source if name != "test_op.py" else f"def test_op(): pass\n{source}")
+    (tmp_path / "pyproject.toml").write_text(
+        '[project]\nname = "op"\ndynamic = ["version"]\n'
+        '[tool.setuptools.dynamic]\nversion = {attr = "op.version"}\n'
+    )
+    spec = SubjectSpec(base=tmp_path, path=".", test_file="test_op.py", test="test_op")
+    assert resolve(spec, state=tmp_path / "state").test == "test_op"

@@ -19,6 +19,8 @@ from repro.report.script.text import Plan, Subject, script_text
 from repro.run import Order, Runner, Target
 from repro.stats import Rate
 from repro.store.bounded import Failing
+from repro.trial.plain import read_plain
+from repro.ui import shown
 
 MOST_TRIALS = 300
 """Runs of the test that a script makes, at most."""
@@ -150,7 +152,7 @@ class _Bench:
         shutil.copyfile(_CALLING, job.records / "calling.py")
         out = job.records / "call.json"
         self._wait(job, [f"{inside}/calling.py", f"{inside}/request.json", f"{inside}/call.json"], 1)
-        told = json.loads(out.read_text(encoding="utf-8")) if out.exists() else {}
+        told = _object(out)
         if "statements" not in told:
             why = told.get("refused") or f"it could not be collected; see {job.records.name}/output.log"
             raise _Refusal(f"the test cannot be called without pytest: {why}")
@@ -164,8 +166,7 @@ class _Bench:
         given = [] if own is None else [str(own) if self._local else f"/extra/{own.name}"]
         began = self._clock()
         ended = self._wait(job, [f"{inside}/script.py", *given], trials)
-        log = job.records / "output.log"
-        printed = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+        printed = shown(read_plain(job.records / "output.log").decode("utf-8", "replace"))
         return _Ran(ended.code if ended else None, printed, self._clock() - began)
 
     @property
@@ -192,3 +193,12 @@ class _Bench:
                 if self._runner.stop.wait(POLL_SECONDS):
                     raise KeyboardInterrupt
         return ended
+
+
+def _object(path: Path) -> dict[str, Any]:
+    """What a process of the subject told, where it told anything of use."""
+    try:
+        held = json.loads(read_plain(path))
+    except (ValueError, RecursionError):
+        return {}
+    return held if isinstance(held, dict) else {}
