@@ -37,10 +37,11 @@ def test_every_test_that_the_page_names_exists():
 
 
 def test_every_row_of_the_page_names_a_test():
-    rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
-    tried = [row for row in rows if not row.startswith(("| what", "| ---"))]
-    assert len(tried) >= 15
-    assert [row for row in tried if not re.search(r"`test_\w+`", row)] == []
+    tried, _, _ = PAGE.read_text(encoding="utf-8").partition("## Bad input")
+    rows = [line for line in tried.splitlines() if line.startswith("| ")]
+    rows = [row for row in rows if not row.startswith(("| what", "| ---"))]
+    assert len(rows) >= 15
+    assert [row for row in rows if not re.search(r"`test_\w+`", row)] == []
 
 
 def write_block(home: Path, *events: dict, **asked) -> Path:
