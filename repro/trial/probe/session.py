@@ -12,13 +12,10 @@ from .calls import Call, Enough, Leaves, Nudge
 from .file import ProbeFile
 from .numbers import cancelled, describe, largest, rounding
 from .shadows import Gradient, Shadows
-from .wide import Wide, written
+from .wide import UNWRITTEN, Wide, written
 
 _SUMS = frozenset(("add", "sub", "rsub", "add_", "sub_"))
 _COPIES = frozenset(("clone", "_to_copy", "copy_"))
-_UNWRITTEN = frozenset(
-    ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted")
-)
 
 
 class Session:
@@ -134,7 +131,7 @@ class Session:
         new = [tensor for tensor in outputs if self._storage(tensor) not in inputs]
         opaque = self._wide.repeat(func, args, kwargs, result, new)
         self._follow(func, args, result)
-        if self._file is None or name_of(func) in _UNWRITTEN:
+        if self._file is None or name_of(func) in UNWRITTEN:
             return
         steps = [tensor for tensor in outputs if any(tensor is one for one in new)]
         steps += [tensor for tensor in changed if not any(tensor is one for one in steps)]

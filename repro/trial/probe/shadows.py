@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional, Tuple
 
 _SWEEP = 16
+_ELSEWHERE = "written by something that is no operation of torch"
 
 
 @dataclass
@@ -42,6 +43,8 @@ class Shadow:
         opaque: why it was not all computed in float64, or "".
         direct: whether that is so because of what wrote it last, and not of something before.
         gradient: whose gradient it is, or None.
+        unwritten: whether no operation of torch has written it yet: a kernel may have, and even left the bits
+            as they were, since memory that is used again often holds what the run before put there.
     """
 
     wide: Any
@@ -50,6 +53,7 @@ class Shadow:
     opaque: str = ""
     direct: bool = False
     gradient: Optional[Gradient] = None
+    unwritten: bool = False
 
 
 class Shadows:
@@ -96,13 +100,15 @@ class Shadows:
             return self.adopt(tensor), False
         flat = self.flat(tensor)
         now, before = _bits(self._torch, flat), _bits(self._torch, shadow.seen)
+        if shadow.unwritten:
+            shadow.opaque, shadow.direct = cause or _ELSEWHERE, True
         if self._torch.equal(now, before):
             return shadow, False
         changed = (now != before).reshape(flat.numel(), -1).any(1)
         shadow.wide[changed] = flat[changed].to(shadow.wide.dtype)
         shadow.seen.copy_(flat)
-        shadow.opaque = cause or "written by something that is no operation of torch"
-        shadow.direct = True
+        shadow.opaque = cause or _ELSEWHERE
+        shadow.direct, shadow.unwritten = True, False
         return shadow, True
 
     def adopt(self, tensor: Any) -> Shadow:
@@ -133,6 +139,8 @@ class Shadows:
         """An operation wrote into a tensor, and its copy was treated alike, unless `opaque` says why not."""
         shadow = self.known(tensor) or self.adopt(tensor)
         shadow.seen.copy_(self.flat(tensor))
+        if shadow.unwritten:
+            shadow.opaque, shadow.direct, shadow.unwritten = "", False, False
         if opaque:
             shadow.opaque, shadow.direct = opaque, True
             self.view(tensor).copy_(tensor.detach())

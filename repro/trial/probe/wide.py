@@ -8,6 +8,11 @@ from typing import Any, Iterator, List, Tuple
 from ..dispatching import name_of
 from .shadows import Shadows
 
+UNWRITTEN = frozenset(
+    ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted")
+)
+"""Operations whose result holds whatever was in its memory before."""
+
 _KNOWN = ("aten", "prims")
 
 
@@ -56,16 +61,14 @@ class Wide:
             Why the operation itself was not done in float64, or "".
         """
         shadows, tree = self._shadows, self._tree
+        if name_of(func) in UNWRITTEN:
+            for tensor in new:
+                if shadows.fits(tensor):
+                    shadows.adopt(tensor).unwritten = True
+            return ""
         changed = [tensor for tensor, _ in written(tree, func, args, kwargs)]
         numbers = [one for one in tree.tree_leaves((args, kwargs)) if self._is_number(one)]
-        inherited = (
-            ""
-            if not numbers
-            else next(
-                (found.opaque for found in map(shadows.known, numbers) if found is not None and found.opaque),
-                "",
-            )
-        )
+        inherited = self._inherited(numbers, changed)
         if not [one for one in (*changed, *new) if shadows.fits(one)]:
             return ""
         opaque, wide = self._do(func, args, kwargs, numbers, changed)
@@ -123,6 +126,15 @@ class Wide:
     def _narrower(self, target: Any, source: Any) -> bool:
         both = target.is_floating_point and source.is_floating_point
         return both and bool(self._torch.finfo(target).eps > self._torch.finfo(source).eps)
+
+    def _inherited(self, numbers: List[Any], changed: List[Any]) -> str:
+        """Why an operation's arguments were not all computed in float64, or ""."""
+        for one in numbers:
+            shadow = self._shadows.known(one)
+            first = shadow is not None and shadow.unwritten and any(one is each for each in changed)
+            if shadow is not None and shadow.opaque and not first:
+                return shadow.opaque
+        return ""
 
     def _inherit(self, tensor: Any, inherited: str) -> None:
         shadow = self._shadows.known(tensor)

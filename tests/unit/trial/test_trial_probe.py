@@ -108,6 +108,27 @@ def test_two_formulas_have_no_truth(probe):
     assert "they compute different things" in one.why
 
 
+@pytest.mark.parametrize("fill", ["copy_", "kernel"])
+def test_memory_that_was_just_made(probe, fill):
+    """What lies in it may be what a kernel writes: nothing changes, and no operation of torch wrote it."""
+
+    def test(close):
+        x = torch.rand(6) + 1
+        out = torch.empty_like(x)
+        if fill == "copy_":
+            out.copy_(x)
+        else:
+            out.numpy()[:] = out.numpy()
+        close(out + 1, out - out)
+
+    for one in probe(test, controls=0).precisions:
+        if fill == "copy_":
+            assert one.actual_float64 == pytest.approx(one.actual, rel=1e-6)
+        else:
+            assert one.actual_float64 is None
+            assert "no operation of torch" in one.why
+
+
 def test_a_cast_to_a_narrow_type_rounds_in_float64_too(probe):
     def test(close):
         x = torch.rand(100).half()
