@@ -107,27 +107,36 @@ def _guarded(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         return ui.close_broken_pipe()
     except OSError as error:
-        return _disk_is_full(error) if error.errno in _NO_ROOM else _bug(arguments)
+        known = _explained(error)
+        if known is None:
+            return _bug(arguments)
+        ui.print_error(known)
+        return known.exit_code
     except Exception:
         return _bug(arguments)
 
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+_NOT_OURS = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
-def _disk_is_full(error: OSError) -> int:
-    from repro import ui
-
-    place = f" at {error.filename}" if error.filename else ""
-    ui.print_error(
-        NotReadyError(
-            f"the disk is full{place}",
+def _explained(error: OSError) -> ReproError | None:
+    """What a failing call of the system means, where the machine is to blame and not the kit."""
+    place = f" {error.filename}" if error.filename else ""
+    if error.errno in _NO_ROOM:
+        return NotReadyError(
+            f"the disk is full{f' at{place}' if place else ''}",
             why="copies of the code, caches and images take room beside the results",
             next_step="make room (`repro clean` removes what can be made again), then the same command: it"
             " goes on where it stopped",
         )
-    )
-    return ExitCode.NOT_READY
+    if error.errno in _NOT_OURS:
+        return NotReadyError(
+            f"the system refuses{place or ' a file'}: {error.strerror}",
+            why="it is read-only, or belongs to another user",
+            next_step=f"look at `ls -ld{place}`, or take another folder for the results: --state DIR",
+        )
+    return None
 
 
 def _bug(arguments: Sequence[str]) -> int:

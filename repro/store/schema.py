@@ -68,9 +68,10 @@ CREATE TABLE builds (
 """
 
 # What came later, for ledgers that were made before it. Few trials do not pass: they are found without
-# looking at those that do. A query uses an index with a condition only where it has the same condition.
+# looking at those that do. A query uses an index with a condition only where it has the same condition; with
+# the columns of that condition in the index, too, no row of the table is looked at.
 _INDEXES = """
-CREATE INDEX IF NOT EXISTS trials_not_passed ON trials (series, outcome, seed)
+CREATE INDEX IF NOT EXISTS trials_not_passed_by_seed ON trials (series, outcome, seed, counted)
   WHERE counted AND outcome <> 'PASSED';
 """
 
@@ -135,8 +136,8 @@ def _explain(path: Path, error: sqlite3.Error) -> NotReadyError:
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
         return NotReadyError(
             f"The ledger {path} cannot be opened for writing: {error}.",
-            why="Its folder is missing, or belongs to another user.",
-            next_step=f"Look at `ls -ld {path.parent} {path}`.",
+            why="Its folder is missing, is read-only, or belongs to another user.",
+            next_step=f"Look at `ls -ld {path.parent} {path}`, or take a copy of the folder: --state DIR.",
         )
     return _damaged(path, str(error))
 

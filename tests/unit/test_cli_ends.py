@@ -39,6 +39,16 @@ def test_a_full_disk_is_no_fault_of_the_kit(monkeypatch, capsys, number):
     )
 
 
+@pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES, errno.EPERM])
+def test_a_folder_that_is_not_ours_is_no_fault_of_the_kit(monkeypatch, capsys, number):
+    assert ending(monkeypatch, OSError(number, "Not yours", "/state/lock")) == ExitCode.NOT_READY
+    assert capsys.readouterr().err == (
+        "error: the system refuses /state/lock: Not yours\n"
+        "  why:  it is read-only, or belongs to another user\n"
+        "  next: look at `ls -ld /state/lock`, or take another folder for the results: --state DIR\n"
+    )
+
+
 def test_any_other_failing_call_of_the_system_is_one(monkeypatch, capsys):
     assert ending(monkeypatch, OSError(errno.EIO, "odd")) == ExitCode.BUG
     assert "a fault in the kit itself: OSError: [Errno 5] odd" in capsys.readouterr().err
