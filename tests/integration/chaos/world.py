@@ -120,7 +120,7 @@ class World:
             raise BrokenError(f"a command did not end within {patience:.0f} s") from None
         said = "".join(path.read_text(errors="replace") for path in sorted(self.home.glob("err-*")))
         # A key pressed while Python itself starts meets nobody who could say it in words.
-        starting = "KeyboardInterrupt" in said and "in main" not in said
+        starting = "KeyboardInterrupt" in said and "cli/__init__" not in said
         if any(word in said for word in TROUBLE) and not starting:
             raise BrokenError(f"a command said: {said[-1500:]}")
         self.said.append(said)
