@@ -35,7 +35,7 @@ def looked_at(ledger, ask):
 )
 def test_trials_that_did_not_pass_are_found_by_their_index(ledger, ask):
     plans = looked_at(ledger, lambda: ask(ledger))
-    assert any("trials_not_passed (series=? AND outcome=?)" in plan for plan in plans), plans
+    assert any("trials_not_passed_by_seed (series=? AND outcome=?)" in plan for plan in plans), plans
     assert not any(plan.startswith("SCAN") for plan in plans), plans
 
 
@@ -69,14 +69,14 @@ def test_a_tally_of_a_range_is_what_its_trials_come_to(home, ledger, number):
 
 def test_a_ledger_that_is_older_than_an_index_gets_it(home, ledger):
     ledger.ingest(write_block(home, "b1", [CELL, end(0, "FAILED"), end(1, "PASSED")]))
-    ledger._db.execute("DROP INDEX trials_not_passed")
+    ledger._db.execute("DROP INDEX trials_not_passed_by_seed")
     with Ledger.open(ledger.path) as again:
         assert again.failing_seeds(SERIES) == [0]
         assert any(
             "trials_not_passed" in plan for plan in looked_at(again, lambda: again.failing_seeds(SERIES))
         )
         (statement,) = again._db.execute(
-            "SELECT sql FROM sqlite_master WHERE name = 'trials_not_passed'"
+            "SELECT sql FROM sqlite_master WHERE name = 'trials_not_passed_by_seed'"
         ).fetchone()
         assert _NOT_PASSED in statement, "a query uses it only where it has the same condition"
 
