@@ -56,11 +56,11 @@ class Goal:
     block: int = 50
 
     @property
-    def seeds(self) -> list[int]:
+    def seeds(self) -> Sequence[int]:
         """The seed of every trial, in order."""
         if self.mode is Mode.REPEAT:
             return [self.first_seed] * self.stopping.most
-        return list(range(self.first_seed, self.first_seed + self.stopping.most))
+        return range(self.first_seed, self.first_seed + self.stopping.most)
 
 
 @dataclass(frozen=True, kw_only=True)
