@@ -67,7 +67,7 @@ class World:
     said: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.state = self.home / "state"
+        self.state = self.home / ".repro"
         (self.home / "subject").mkdir(parents=True)
         (self.home / "matrix.yaml").write_text(MATRIX)
         self._write("subject", RATE)
@@ -111,7 +111,7 @@ class World:
                 start_new_session=True, env={**os.environ, **self.env, **(env or {})},
             )  # fmt: skip
 
-    def end(self, process: subprocess.Popen[str], patience: float = 180) -> int:
+    def end(self, process: subprocess.Popen[str], patience: float = 600) -> int:
         """Wait for a command; its status. What it said is checked."""
         try:
             status = process.wait(timeout=patience)
