@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
-from typing import Any, Optional
+from typing import Any, List, Optional
 
 
 class Seeding:
@@ -12,7 +12,7 @@ class Seeding:
 
     def __init__(self) -> None:
         self._seed: Optional[int] = None
-        self._accelerated: Optional[bool] = None
+        self._devices: Optional[List[Any]] = None
 
     def seed(self, seed: int) -> None:
         """Seed all generators of the modules that are loaded by now."""
@@ -39,11 +39,11 @@ class Seeding:
 
     def _seed_torch(self, seed: int) -> None:
         torch: Any = sys.modules["torch"]
-        if self._accelerated is None:
-            xpu = getattr(torch, "xpu", None)
-            self._accelerated = torch.cuda.is_available() or bool(xpu and xpu.is_available())
-        if self._accelerated:
-            torch.manual_seed(seed)
-        else:
-            # torch.manual_seed would format a stack trace for each device library that is not there.
-            torch.default_generator.manual_seed(seed)
+        if self._devices is None:
+            names = ("cuda", "xpu")
+            modules = [getattr(torch, name, None) for name in names]
+            self._devices = [module for module in modules if module is not None and module.is_available()]
+        # torch.manual_seed would format a stack trace for each device library that is not there.
+        torch.default_generator.manual_seed(seed)
+        for module in self._devices:
+            module.manual_seed_all(seed)
