@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import subprocess
 import unittest
@@ -34,6 +36,10 @@ _STICKY = re.compile(
     r"illegal memory access|device-side assert|unspecified launch failure|misaligned address"
     r"|illegal instruction|uncorrectable ECC|invalid program counter|GPU is lost|hardware stack error"
 )
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+_DENIED = (errno.EACCES, errno.EPERM)
+_CACHES = ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR")
+_STORED = re.compile(r"\[Errno (\d+)\] [^:'\"]*(?:: ['\"]([^'\"]*))?")
 _BUILDERS = ("ptxas", "gcc", "cc", "clang", "c++", "g++", "nvcc")
 
 
@@ -103,7 +109,31 @@ def _is_infra(error: BaseException) -> bool:
     if isinstance(error, AssertionError):
         return False
     text = text_of(error)
-    return type(error).__name__ == "OutOfMemoryError" or bool(_MEMORY.search(text) or _LOST.search(text))
+    if type(error).__name__ == "OutOfMemoryError" or _MEMORY.search(text) or _LOST.search(text):
+        return True
+    return (is_compile_error(error) and _could_not_store(error, text)) or _denied_cache(error)
+
+
+def _could_not_store(error: BaseException, text: str) -> bool:
+    """Whether a compiler, however it wraps the error, could not write: that is no fault of the code."""
+    found = [(int(number), path) for number, path in _STORED.findall(text)]
+    if isinstance(error, OSError):
+        found.append((error.errno or 0, str(error.filename or "")))
+    return any(number in _FULL or (number in _DENIED and _of_kernel_cache(path)) for number, path in found)
+
+
+def _denied_cache(error: BaseException) -> bool:
+    """Whether a kernel cache cannot be written to: it is asked for outside of compiling, too."""
+    if not isinstance(error, OSError) or error.errno not in (*_FULL, *_DENIED):
+        return False
+    return _of_kernel_cache(str(error.filename or ""))
+
+
+def _of_kernel_cache(path: str) -> bool:
+    """Whether a path lies in a kernel cache, or is a folder on the way to one."""
+    folders = [os.environ.get(name, "") for name in _CACHES] + [os.path.expanduser("~/.triton")]  # noqa: PTH111
+    within = any(path.startswith(folder) or folder.startswith(path + os.sep) for folder in folders if folder)
+    return bool(path) and (within or "/torchinductor_" in path)
 
 
 def _raised_in_triton_compile(error: BaseException) -> bool:

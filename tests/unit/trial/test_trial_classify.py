@@ -62,3 +62,41 @@ def test_sticky_errors_come_from_cuda():
     assert is_sticky(RuntimeError("CUDA error: device-side assert triggered"))
     assert is_sticky(RuntimeError("Triton Error [CUDA]: an illegal memory access was encountered"))
     assert not is_sticky(RuntimeError("misaligned address"))
+
+
+def compiling(error):
+    """The error, as raised in the midst of Triton's compile."""
+    names = {}
+    exec(compile("def compile(error): raise error", "/x/triton/compiler/compiler.py", "exec"), names)
+    try:
+        names["compile"](error)
+    except type(error) as raised:
+        return raised
+
+
+CACHE = "/cache/triton"
+WRAPPED = made("InductorError", "torch._inductor.exc")
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (compiling(PermissionError(13, "Permission denied", f"{CACHE}/KEY")), Outcome.INFRA),
+        (compiling(PermissionError(13, "Permission denied", "/cache")), Outcome.INFRA),
+        (compiling(OSError(28, "No space left on device")), Outcome.INFRA),
+        (compiling(OSError(30, "Read-only file system", "/tmp/kernel.ptx")), Outcome.INFRA),
+        (PermissionError(13, "Permission denied", f"{CACHE}/KEY"), Outcome.INFRA),
+        (OSError(28, "No space left on device", f"{CACHE}/KEY/kernel.ttir"), Outcome.INFRA),
+        (WRAPPED(f"PermissionError: [Errno 13] Permission denied: '{CACHE}/KEY'"), Outcome.INFRA),
+        (WRAPPED("OSError: [Errno 28] No space left on device"), Outcome.INFRA),
+        (compiling(PermissionError(13, "Permission denied", "/usr/bin/ptxas")), Outcome.COMPILE_ERROR),
+        (compiling(FileNotFoundError(2, "No such file", f"{CACHE}/KEY")), Outcome.COMPILE_ERROR),
+        (WRAPPED("PermissionError: [Errno 13] Permission denied: '/data'"), Outcome.COMPILE_ERROR),
+        (PermissionError(13, "Permission denied", "/data"), Outcome.FAILED_OTHERWISE),
+        (OSError(28, "No space left on device", "/data/out"), Outcome.FAILED_OTHERWISE),
+        (AssertionError(f"[Errno 13] Permission denied: '{CACHE}/KEY'"), Outcome.FAILED),
+    ],
+)
+def test_a_cache_that_cannot_be_written_is_no_fault_of_the_code(monkeypatch, error, outcome):
+    monkeypatch.setenv("TRITON_CACHE_DIR", CACHE)
+    assert classify(error, "call", {}, Target()) is outcome
