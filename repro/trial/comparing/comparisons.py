@@ -7,9 +7,10 @@ import functools
 import os
 import sys
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from .. import FOLDER
+from .agreeing import agreement
 
 _MOST = 200
 _LIBRARIES = tuple(f"{os.sep}{name}{os.sep}" for name in ("torch", "numpy", "unittest", "_pytest"))
@@ -40,6 +41,10 @@ class Compared:
     defaults: Mapping[str, Any] = field(default_factory=dict)
     predicate: bool = False
 
+    def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Dict[str, Any]:
+        """A call's arguments by name."""
+        return {**self.defaults, **dict(zip(self.parameters, args)), **kwargs}  # noqa: B905
+
 
 class Comparisons:
     """The comparisons of the trial that runs; at most `_MOST` are measured, the rest are counted."""
@@ -50,6 +55,8 @@ class Comparisons:
         self._failed: Optional[Tuple[int, Optional[BaseException]]] = None
         self._inside = False
         self._observer: Optional[Observer] = None
+        self.known: Dict[Tuple[int, int], Dict[str, Any]] = {}
+        """Numbers of the comparison that is being made, by the ids of its tensors."""
 
     @property
     def busy(self) -> bool:
@@ -92,6 +99,18 @@ class Comparisons:
             return index if isinstance(error, AssertionError) and index == self._count - 1 else None
         return index if raised in (error, error.__cause__, error.__context__) else None
 
+    def agree(self, torch: Any, actual: Any, expected: Any, atol: Any, rtol: Any) -> bool:
+        """Whether two tensors under comparison are close beyond doubt; if so, their numbers are known."""
+        if self._records is None or not self._inside or self._count >= _MOST:
+            return False
+        try:
+            numbers = agreement(torch, actual, expected, atol, rtol)
+        except Exception:  # whatever is wrong, the comparison itself shall say it
+            return False
+        if numbers is not None:
+            self.known[id(actual), id(expected)] = numbers
+        return numbers is not None
+
     def wrap(self, original: Callable[..., Any], compared: Compared) -> Callable[..., Any]:
         """The function, measured."""
 
@@ -112,6 +131,7 @@ class Comparisons:
                 passed = error is None and (not compared.predicate or bool(result))
                 self._note(compared, args, kwargs, passed, error)
                 self._inside = False
+                self.known.clear()
                 del error
             return result
 
@@ -137,7 +157,7 @@ class Comparisons:
             "passed": passed,
         }
         try:
-            bound = {**compared.defaults, **dict(zip(compared.parameters, args)), **kwargs}  # noqa: B905
+            bound = compared.bind(args, kwargs)
             pairs = compared.measure(bound, passed)
             if self._observer is not None:
                 self._observer(index, common["where"], bound, passed)

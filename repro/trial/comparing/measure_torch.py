@@ -6,21 +6,27 @@ import functools
 import hashlib
 import math
 import struct
-import sys
+from types import MappingProxyType
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from .measure_numbers import CHUNK, WORST, measure_agreeing, measure_numbers, unravel
+from .agreeing import numbers_of
+from .measure_numbers import CHUNK, WORST, measure_numbers, unravel
 
 _DIGEST_MOST = 2**20
 
+Known = Mapping[Tuple[int, int], Mapping[str, Any]]
+"""Numbers of pairs of tensors by the ids of both, which live as long as the comparison."""
 
-def measure_close(torch: Any, bound: Mapping[str, Any], passed: bool) -> List[Dict[str, Any]]:
-    """Measure what `torch.testing.assert_close` compared, nested or not."""
+
+def measure_close(
+    torch: Any, bound: Mapping[str, Any], passed: bool, known: Known = MappingProxyType({})
+) -> List[Dict[str, Any]]:
+    """Measure what `torch.testing.assert_close` compared, nested or not; `known` is taken as it is."""
     if isinstance(bound["actual"], torch.Tensor):
-        return [_measure_leaf(torch, bound["actual"], bound["expected"], bound, passed)]
+        return [_measure_leaf(torch, bound["actual"], bound["expected"], bound, passed, known)]
     pairs: List[Dict[str, Any]] = []
     for path, actual, expected in leaves_of(bound["actual"], bound["expected"], ""):
-        record = _measure_leaf(torch, actual, expected, bound, passed)
+        record = _measure_leaf(torch, actual, expected, bound, passed, known)
         pairs.append({"item": path, **record} if path else record)
     return pairs
 
@@ -43,7 +49,7 @@ def _is_sequence(value: Any) -> bool:
 
 
 def _measure_leaf(
-    torch: Any, actual: Any, expected: Any, bound: Mapping[str, Any], passed: bool
+    torch: Any, actual: Any, expected: Any, bound: Mapping[str, Any], passed: bool, known: Known
 ) -> Dict[str, Any]:
     numbers = (bool, int, float)
     if isinstance(actual, numbers) and isinstance(expected, numbers):
@@ -52,7 +58,8 @@ def _measure_leaf(
         return measure_numbers(actual, expected, *tolerances_of(torch, bound, *like))
     actual, expected = torch.as_tensor(actual), torch.as_tensor(expected)
     atol, rtol = tolerances_of(torch, bound, actual, expected)
-    return measure_tensors(torch, actual, expected, atol, rtol, bool(bound.get("equal_nan")), passed)
+    equal_nan, found = bool(bound.get("equal_nan")), known.get((id(actual), id(expected)))
+    return measure_tensors(torch, actual, expected, atol, rtol, equal_nan, passed, found)
 
 
 def tolerances_of(torch: Any, bound: Mapping[str, Any], actual: Any, expected: Any) -> Tuple[float, float]:
@@ -70,9 +77,16 @@ def _default_tolerances(comparison: Any, *dtypes: Any) -> Tuple[float, float]:
 
 
 def measure_tensors(
-    torch: Any, actual: Any, expected: Any, atol: float, rtol: float, equal_nan: bool, passed: bool
+    torch: Any,
+    actual: Any,
+    expected: Any,
+    atol: float,
+    rtol: float,
+    equal_nan: bool,
+    passed: bool,
+    numbers: Optional[Mapping[str, Any]] = None,
 ) -> Dict[str, Any]:
-    """Measure two tensors of one shape, in float64 and in chunks.
+    """Measure two tensors of one shape; in float64 and in chunks where they differ.
 
     Args:
         torch: the module.
@@ -82,6 +96,7 @@ def measure_tensors(
         rtol: relative tolerance in force.
         equal_nan: whether two NaNs are equal.
         passed: whether the comparison itself found them close.
+        numbers: what is known already, as `agreeing.numbers_of` gives it.
     """
     record: Dict[str, Any] = {
         "dtype": str(actual.dtype).replace("torch.", ""),
@@ -94,9 +109,10 @@ def measure_tensors(
         return {**record, "unmeasured": f"expected has shape {list(expected.shape)}"}
     if not record["size"]:
         return {**record, "mismatched": 0}
-    agreed = _agreeing(torch, actual, expected, atol, rtol) if passed else None
-    if agreed is not None:
-        return {**record, **agreed}
+    if numbers is None and passed and _real(actual, expected):
+        numbers = numbers_of(torch, actual, expected, atol, rtol)
+    if numbers is not None:
+        return {**record, **numbers}
     with torch.no_grad():
         ours, theirs = actual.detach().reshape(-1), expected.detach().reshape(-1)
         exact = passed and not equal_nan
@@ -111,16 +127,9 @@ def measure_tensors(
     return record
 
 
-def _agreeing(torch: Any, actual: Any, expected: Any, atol: float, rtol: float) -> Optional[Dict[str, Any]]:
-    """Measure small tensors of the CPU by numpy: each of torch's kernels costs microseconds there."""
-    numpy = sys.modules.get("numpy")
-    on_cpu = actual.device.type == "cpu" == expected.device.type
-    if numpy is None or not on_cpu or actual.numel() > CHUNK or actual.is_complex() or expected.is_complex():
-        return None
-    x, y = actual.detach(), expected.detach()
-    if x.dtype != torch.float32 or y.dtype != torch.float32:
-        x, y = x.double(), y.double()
-    return measure_agreeing(numpy, x.numpy().reshape(-1), y.numpy().reshape(-1), atol, rtol, list(x.shape))
+def _real(actual: Any, expected: Any) -> bool:
+    """Whether both are of real numbers and on one device."""
+    return actual.device == expected.device and not (actual.is_complex() or expected.is_complex())
 
 
 def _chunk(torch: Any, ours: Any, theirs: Any, start: int) -> Tuple[Any, Any]:

@@ -82,7 +82,7 @@ def _almost(bound: Mapping[str, Any], passed: bool) -> List[Dict[str, Any]]:
 def patch_torch(comparisons: Comparisons, torch: Any) -> None:
     """Measure torch's comparisons."""
     testing = importlib.import_module("torch.testing")
-    close = functools.partial(measure_close, torch)
+    close = functools.partial(measure_close, torch, known=comparisons.known)
     for name, parameters, equal_nan in (
         ("assert_close", ("actual", "expected"), False),
         ("assert_allclose", ("actual", "expected", "rtol", "atol", "equal_nan"), True),
@@ -91,20 +91,58 @@ def patch_torch(comparisons: Comparisons, torch: Any) -> None:
         if hasattr(testing, name):
             setattr(testing, name, comparisons.wrap(getattr(testing, name), compared))
 
-    def allclose(bound: Mapping[str, Any], passed: bool) -> List[Dict[str, Any]]:
+    _patch_verdict(comparisons, torch, testing)
+    _patch_allclose(comparisons, torch)
+
+
+def _patch_verdict(comparisons: Comparisons, torch: Any, testing: Any) -> None:
+    """Let `assert_close` take tensors for close that are measured to be."""
+    pair: Any = getattr(getattr(testing, "_comparison", None), "TensorLikePair", None)
+    original = getattr(pair, "_compare_regular_values_close", None)
+    if original is None:
+        return
+
+    @functools.wraps(original)
+    def compare(self: Any, actual: Any, expected: Any, *args: Any, **options: Any) -> Any:
+        __tracebackhide__ = True
+        given = actual is getattr(self, "actual", None) and expected is getattr(self, "expected", None)
+        if given and comparisons.agree(torch, actual, expected, options.get("atol"), options.get("rtol")):
+            return None
+        return original(self, actual, expected, *args, **options)
+
+    pair._compare_regular_values_close = compare
+
+
+def _patch_allclose(comparisons: Comparisons, torch: Any) -> None:
+    """Measure `torch.allclose` and the method of the same name."""
+
+    def measure(bound: Mapping[str, Any], passed: bool) -> List[Dict[str, Any]]:
         ours, theirs = torch.broadcast_tensors(bound["input"], bound["other"])
+        known = comparisons.known.get((id(bound["input"]), id(bound["other"])))
         options = (bound["atol"], bound["rtol"], bound["equal_nan"], passed)
-        return [measure_tensors(torch, ours, theirs, *options)]
+        return [measure_tensors(torch, ours, theirs, *options, known)]
 
     compared = Compared(
         name="torch.allclose",
         parameters=("input", "other", "rtol", "atol", "equal_nan"),
         defaults={"rtol": 1e-5, "atol": 1e-8, "equal_nan": False},
-        measure=allclose,
+        measure=measure,
         predicate=True,
     )
-    torch.allclose = comparisons.wrap(torch.allclose, compared)
-    torch.Tensor.allclose = comparisons.wrap(torch.Tensor.allclose, compared)
+
+    def measured_first(original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def allclose(*args: Any, **kwargs: Any) -> Any:
+            __tracebackhide__ = True
+            bound = compared.bind(args, kwargs)
+            sides = (bound.get("input"), bound.get("other"))
+            close = comparisons.agree(torch, *sides, bound["atol"], bound["rtol"])
+            return close or original(*args, **kwargs)
+
+        return allclose
+
+    for owner in (torch, torch.Tensor):
+        owner.allclose = comparisons.wrap(measured_first(owner.allclose), compared)
 
 
 def patch_numpy(comparisons: Comparisons, numpy: Any) -> None:

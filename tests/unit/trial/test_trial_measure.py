@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from repro.trial.comparing import measure_numbers, measure_torch
+from repro.trial.comparing import agreeing, measure_numbers, measure_torch
 from repro.trial.comparing.comparisons import Compared, Comparisons
 from repro.trial.comparing.measure_numbers import measure_arrays
 from repro.trial.comparing.measure_torch import measure_close, measure_tensors
@@ -40,6 +40,8 @@ def test_measured_as_computed_by_hand(library, chunk, pairs, equal_nan):
     passed = not wrong
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(measure_torch, "CHUNK", chunk)
+        patch.setattr(agreeing, "CHUNK", 0 if library == "torch" else chunk)
+        patch.setattr(agreeing, "PART", chunk)
         patch.setattr(measure_numbers, "CHUNK", chunk)
         if library == "torch":
             found = measure_tensors(torch, x, y, atol, rtol, equal_nan, passed)
@@ -70,7 +72,8 @@ def test_every_dtype(dtype, shift):
 
 
 def test_large_tensors_that_agree_take_one_pass(monkeypatch):
-    monkeypatch.setattr(measure_torch, "CHUNK", 100)
+    monkeypatch.setattr(agreeing, "CHUNK", 100)
+    monkeypatch.setattr(agreeing, "PART", 100)
     expected = torch.arange(1000.0).reshape(10, 100).t()
     actual = expected.clone()
     actual[40, 7] += 1e-4
