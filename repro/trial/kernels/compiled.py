@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
 
 from ..inputs.kept import Replay
 from ..protocol import Protocol, Ran
@@ -73,25 +73,44 @@ class Profiling(Trials):
 
 @contextlib.contextmanager
 def launches(torch: Any) -> Iterator[Dict[str, List[int]]]:
-    """By kernel, the bytes of the tensors that each launch of Triton was given."""
+    """By kernel, the bytes of the tensors that each launch of Triton was given.
+
+    A launch goes through `JITFunction.run`, or past it where the code keeps a compiled kernel.
+    """
     sizes: Dict[str, List[int]] = {}
     function: Any = getattr(sys.modules.get("triton.runtime.jit"), "JITFunction", None)
-    if function is None:
-        yield sizes
-        return
-    original: Callable[..., Any] = function.run
+    compiled: Any = getattr(sys.modules.get("triton.compiler.compiler"), "CompiledKernel", None)
 
-    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
-        tensors = [one for one in (*args, *kwargs.values()) if isinstance(one, torch.Tensor)]
+    def note(name: str, arguments: Iterable[Any]) -> None:
+        tensors = [one for one in arguments if isinstance(one, torch.Tensor)]
         held = {one.data_ptr(): one.numel() * one.element_size() for one in tensors}
-        sizes.setdefault(self.fn.__name__, []).append(sum(held.values()))
-        return original(self, *args, **kwargs)
+        sizes.setdefault(name, []).append(sum(held.values()))
 
-    function.run = run
-    try:
+    def through_jit(original: Callable[..., Any]) -> Callable[..., Any]:
+        def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+            note(self.fn.__name__, (*args, *kwargs.values()))
+            return original(self, *args, **kwargs)
+
+        return run
+
+    def past_jit(original: Callable[..., Any]) -> Callable[..., Any]:
+        def chosen(self: Any, grid: Any) -> Any:
+            launch = original(self, grid)
+
+            def run(*args: Any, **kwargs: Any) -> Any:
+                note(str(self.metadata.name), args)
+                return launch(*args, **kwargs)
+
+            return run
+
+        return chosen
+
+    with contextlib.ExitStack() as stack:
+        for owner, name, wrap in ((function, "run", through_jit), (compiled, "__getitem__", past_jit)):
+            if hasattr(owner, name):
+                stack.callback(setattr, owner, name, getattr(owner, name))
+                setattr(owner, name, wrap(getattr(owner, name)))
         yield sizes
-    finally:
-        function.run = original
 
 
 def _trace(profiler: Any) -> List[Dict[str, Any]]:

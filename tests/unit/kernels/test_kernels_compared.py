@@ -2,6 +2,7 @@
 
 import json
 import sys
+from types import SimpleNamespace
 
 import pytest
 from fake_engine import FakeEngine, bench, cell, subject
@@ -16,7 +17,7 @@ from repro.kernels.normal import normal
 from repro.kernels.running import Compiled, Wanted, compile_in
 from repro.run import Target
 from repro.store import Ledger
-from repro.trial.kernels.compiled import summary
+from repro.trial.kernels.compiled import launches, summary
 from repro.trial.kernels.nsight import nsight, parse
 
 
@@ -166,6 +167,34 @@ def test_what_a_profiler_saw():
     assert (add["launches"], add["microseconds"], add["registers"]) == (2, 40.0, 32)
     assert add["gigabytes_per_second"] == pytest.approx(200.0)
     assert other["gigabytes_per_second"] is None
+
+
+def test_launches_through_triton_and_past_it_are_seen(monkeypatch):
+    """A kernel that a library has compiled and kept is launched without `JITFunction.run`."""
+    torch = pytest.importorskip("torch")
+
+    class JITFunction:
+        fn = SimpleNamespace(__name__="add_kernel")
+
+        def run(self, *args, grid):
+            return ("through", grid)
+
+    class CompiledKernel:
+        metadata = SimpleNamespace(name="kept_kernel")
+
+        def __getitem__(self, grid):
+            return lambda *args: ("past", grid)
+
+    monkeypatch.setitem(sys.modules, "triton.runtime.jit", SimpleNamespace(JITFunction=JITFunction))
+    monkeypatch.setitem(
+        sys.modules, "triton.compiler.compiler", SimpleNamespace(CompiledKernel=CompiledKernel)
+    )
+    before, (x, y) = (JITFunction.run, CompiledKernel.__getitem__), (torch.zeros(8), torch.zeros(2).double())
+    with launches(torch) as sizes:
+        assert JITFunction().run(x, y, x, 7, grid=(1,)) == ("through", (1,))
+        assert CompiledKernel()[(2, 1, 1)](y, 3) == ("past", (2, 1, 1))
+    assert sizes == {"add_kernel": [32 + 16], "kept_kernel": [16]}
+    assert (JITFunction.run, CompiledKernel.__getitem__) == before
 
 
 CSV = """==PROF== Connected to process 7
