@@ -39,6 +39,7 @@ class PrivateEngine:
             "-H", self.socket, "-p", str(self.folder / "engine.pid"),
             "--bridge=none", "--iptables=false", "--ip6tables=false",
         ]  # fmt: skip
+        address = bridge_address()
         with (self.folder / "engine.log").open("ab") as log:
             self.process = subprocess.Popen(
                 command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
@@ -48,6 +49,8 @@ class PrivateEngine:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"the engine does not answer; see {self.folder}/engine.log")
             time.sleep(0.2)
+        if address and not bridge_address():
+            restore_bridge(address)
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
         """End it: as its owner would, or at once with SIGKILL, which leaves its containers to themselves."""
@@ -115,6 +118,24 @@ def private_engine() -> Iterator[PrivateEngine]:
             ["umount", "--recursive", "--lazy", str(folder / "data")], check=False, capture_output=True
         )
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def bridge_address() -> str:
+    """Address and mask of another engine's docker0, or "" where there is none."""
+    done = subprocess.run(
+        ["ip", "-brief", "-4", "address", "show", "docker0"], capture_output=True, text=True
+    )
+    return done.stdout.split()[2] if len(done.stdout.split()) > 2 else ""
+
+
+def restore_bridge(address: str) -> None:
+    """Make docker0 again: an engine that is told to use no bridge removes it, whosever it is."""
+    for words in (
+        ["link", "add", "docker0", "type", "bridge"],
+        ["address", "add", address, "dev", "docker0"],
+        ["link", "set", "docker0", "up"],
+    ):
+        subprocess.run(["ip", *words], check=True)
 
 
 def mount(folder: Path, size: str) -> None:
