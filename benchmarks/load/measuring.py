@@ -51,9 +51,9 @@ class Taken:
 
     @property
     def missed(self) -> bool:
-        """Whether a limit is missed; time counts on the processor, where other programs do not disturb it."""
+        """Whether a limit is missed, on a machine that does nothing else."""
         limit = self.measure.seconds
-        return self.megabytes > self.measure.megabytes or (limit is not None and self.processor > limit)
+        return self.megabytes > self.measure.megabytes or (limit is not None and self.seconds > limit)
 
 
 MEASURES = (
