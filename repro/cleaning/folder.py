@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -26,10 +26,13 @@ class _Place:
     about: str
 
 
-_EXPERIMENTS = ("adapter", "beside", "diagnosis", "kernels", "looks", "minimize", "scripts")
+_DIAGNOSIS = "diagnosis"
+"""Keeps a ledger of its own, with all that belongs to one, beside its experiments."""
+
+_EXPERIMENTS = ("adapter", "beside", _DIAGNOSIS, "kernels", "looks", "minimize", "scripts")
 """Folders with records of trials that enter no rate."""
 
-_PLACES = (
+_OF_A_RUN = (
     _Place(Kind.LEFTOVER, "tmp", "context-.*", "contexts of image builds"),
     _Place(Kind.LEFTOVER, "running", r"repro-.*\.json", "notes of trial processes"),
     _Place(Kind.LEFTOVER, r"subjects/\d+", r"\.draft-.*", "half-made copies of the code under test"),
@@ -62,6 +65,15 @@ _PLACES = (
     _Place(Kind.RESULT, "blocks", _STAMPED, "block files: the evidence"),
     _Place(Kind.RESULT, ".", r"builds\.jsonl", "what builds took"),
     _Place(Kind.RESULT, ".", r"ledger\.sqlite(?:-wal|-shm)?", "the ledger"),
+)
+"""What runs and commands write into a results folder."""
+
+_PLACES = (
+    *(
+        replace(place, folder=_DIAGNOSIS if place.folder == "." else f"{_DIAGNOSIS}/{place.folder}")
+        for place in _OF_A_RUN
+    ),
+    *_OF_A_RUN,
 )
 """Everything that the kit writes there; in the order in which it is removed, the ledger last."""
 

@@ -30,6 +30,7 @@ CACHES = (
     *(f"subjects/2/content-{HEX12}/op.py", f"subjects/content-{HEX12}/op.py", "subjects/notes-2/x.json"),
     *(f"mirrors/kernels-{HEX12}/HEAD", f"test-files/{HEX12}/test_it.py", f"cache/{HEX12}/rev/x"),
     *("cache/factor-tf32/x", "kernels/cache/20260101T000000-abcdef/k.ptx", f"venvs/{HEX16}/bin/python"),
+    *(f"diagnosis/cache/{HEX12}/rev/x", "diagnosis/cache/factor-tf32/x"),
     *(f"venvs/{HEX16}.lock", "kit/0.1.0/repro_trial/block.py", "locks/repro-cell-0123"),
 )
 RESULTS = (
@@ -37,6 +38,7 @@ RESULTS = (
     *("minimized.json", f"searches/{HEX12}.json", f"merged/{HEX16}.sqlite"),
     *(f"set-aside/20260101T000000/{STAMP}/x", f"inputs/{HEX64}.pt", "report/report.md", "report/script.py"),
     *("logs/build-torch.log", f"looks/{STAMP}/x", f"diagnosis/{STAMP}/records.jsonl"),
+    *("diagnosis/ledger.sqlite", f"diagnosis/blocks/{STAMP}/records.jsonl"),
     *(f"kernels/{STAMP}/records.jsonl", f"scripts/{STAMP}/script.py"),
 )
 FOREIGN = (
