@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sqlite3
+from contextlib import closing
 
 import pytest
 from block_files import (
@@ -90,4 +91,5 @@ def test_a_merged_block_may_turn_up_as_a_folder_later(home, tmp_path):
 def test_foreign_keys_hold(home, ledger):
     random_blocks(home, random.Random(4))
     ledger.catch_up()
-    assert sqlite3.connect(ledger.path).execute("PRAGMA foreign_key_check").fetchall() == []
+    with closing(sqlite3.connect(ledger.path)) as db:
+        assert db.execute("PRAGMA foreign_key_check").fetchall() == []
