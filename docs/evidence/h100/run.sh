@@ -29,9 +29,10 @@ step bisect-triton $repro bisect "${cells[@]}" --axis triton --trials "$trials"
 step matrix $repro matrix "${cells[@]}" --trials "$trials" --jobs 6
 step again $repro matrix "${cells[@]}" --trials "$trials" --jobs 6
 
-# Side by side on the one GPU, each with a ledger of its own; what is in .repro goes into the report.
-cp -r .repro .repro-minimize
-cp -r .repro .repro-replay
+# Side by side on the one GPU, each with a ledger of its own; what is in .repro goes into the report. The
+# kernel caches in there belong to the containers' user: only a copy with its owners can be written to again.
+cp -a .repro .repro-minimize
+cp -a .repro .repro-replay
 {
   step inspect $repro inspect "${own[@]}" --seconds 60
   step diagnose $repro diagnose "${own[@]}" --budget 6m
