@@ -30,7 +30,7 @@ class Again:
         cell: where.
         seed: the seed that the inputs came from.
         same: (failed, run) in one process.
-        fresh: (failed, run), each in a process of its own.
+        fresh: (failed, run), each in a process of its own; None where none was asked for.
         places: distinct sets of elements that differed when it failed.
         others: outcomes that were neither a pass nor the failure looked for.
         own: whether the inputs came from this cell.
@@ -39,7 +39,7 @@ class Again:
     cell: Cell
     seed: int
     same: tuple[int, int]
-    fresh: tuple[int, int]
+    fresh: tuple[int, int] | None
     places: frozenset[str]
     others: int
     own: bool
@@ -52,12 +52,12 @@ class Again:
     @property
     def failed(self) -> int:
         """Failures, in whatever process."""
-        return self.same[0] + self.fresh[0]
+        return self.same[0] + (self.fresh[0] if self.fresh else 0)
 
     @property
     def run(self) -> int:
         """Passes and failures, in whatever process."""
-        return self.same[1] + self.fresh[1]
+        return self.same[1] + (self.fresh[1] if self.fresh else 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,9 +84,8 @@ class Replayed:
         if not all(row.always for row in own):
             failed, run = sum(row.failed for row in own), sum(row.run for row in own)
             return f"the same inputs fail in {failed} of {run} runs: something beside the inputs decides, too"
-        told = (
-            "the failure is a function of the inputs: they fail every time, in one process and in fresh ones"
-        )
+        fresh = " and in fresh ones" if any(row.fresh for row in own) else ""
+        told = f"the failure is a function of the inputs: they fail every time, in one process{fresh}"
         if any(len(row.places) > 1 for row in own):
             told += ", though not always at the same elements"
         if not others:
@@ -163,7 +162,7 @@ class Replaying:
             cell=cell,
             seed=inputs.seed,
             same=_counts(mine[0]),
-            fresh=_counts(mine[1]),
+            fresh=_counts(mine[1]) if self.fresh else None,
             places=frozenset(places),
             others=sum(not trial.outcome.counts for trial in mine[0] + mine[1]),
             own=own,
@@ -193,17 +192,23 @@ def to_json(replayed: Replayed) -> dict[str, Any]:
     """All of it as plain values."""
     return {
         "said": replayed.said,
-        "rows": [
-            {
-                "cell": row.cell.id,
-                "seed": row.seed,
-                "own": row.own,
-                "same_process": {"failed": row.same[0], "trials": row.same[1]},
-                "fresh_processes": {"failed": row.fresh[0], "trials": row.fresh[1]},
-                "places": len(row.places),
-                "others": row.others,
-            }
-            for row in replayed.rows
-        ],
+        "rows": [_row(row) for row in replayed.rows],
         "broken": [{"cell": cell.id, "why": why} for cell, why in replayed.broken],
     }
+
+
+def _row(row: Again) -> dict[str, Any]:
+    fresh = {} if row.fresh is None else {"fresh_processes": _rate(row.fresh)}
+    return {
+        "cell": row.cell.id,
+        "seed": row.seed,
+        "own": row.own,
+        "same_process": _rate(row.same),
+        **fresh,
+        "places": len(row.places),
+        "others": row.others,
+    }
+
+
+def _rate(counts: tuple[int, int]) -> dict[str, int]:
+    return {"failed": counts[0], "trials": counts[1]}

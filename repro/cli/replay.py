@@ -11,10 +11,11 @@ from repro import ui
 from repro.cli.options import Place, json_option, subject_options, workspace_options
 from repro.cli.workspace import only_run, open_runner
 from repro.failing import failing_cells, none_failing
-from repro.replaying import Replayed, Replaying, to_json
+from repro.replaying import Again, Replayed, Replaying, to_json
 from repro.run import build_threads
 
-COLUMNS = ("cell", "seed>", "one process>", "fresh processes>", "sets of elements>")
+COLUMNS: tuple[str, ...] = ("cell", "seed>", "one process>", "fresh processes>", "sets of elements>")
+FRESH = COLUMNS.index("fresh processes>")
 
 
 @click.command()
@@ -71,17 +72,21 @@ def replay(
 
 
 def _print(found: Replayed) -> None:
-    rows = [
-        (
-            ui.cell_name(row.cell) + (" (from here)" if row.own else ""),
-            str(row.seed),
-            f"{row.same[0]}/{row.same[1]}",
-            f"{row.fresh[0]}/{row.fresh[1]}",
-            str(len(row.places)) if row.failed else "-",
-        )
-        for row in found.rows
-    ]
-    ui.print_table(COLUMNS, rows, title="failed/run of each failing input")
+    told = [COLUMNS, *map(_row, found.rows)]
+    if not any(row.fresh for row in found.rows):  # none was asked for
+        told = [(*row[:FRESH], *row[FRESH + 1 :]) for row in told]
+    ui.print_table(told[0], told[1:], title="failed/run of each failing input")
     for cell, why in found.broken:
         click.echo(f"{cell.id}: cannot be replayed here: {why}")
     click.echo(found.said)
+
+
+def _row(row: Again) -> tuple[str, ...]:
+    fresh = row.fresh or (0, 0)
+    return (
+        ui.cell_name(row.cell) + (" (from here)" if row.own else ""),
+        str(row.seed),
+        f"{row.same[0]}/{row.same[1]}",
+        f"{fresh[0]}/{fresh[1]}",
+        str(len(row.places)) if row.failed else "-",
+    )

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from fake_engine import FakeEngine, bench, cell, subject
 
+from repro.cli.replay import _print
 from repro.errors import NotReproducedError
 from repro.replaying import Replaying, to_json
 from repro.run import Order, Target
@@ -19,7 +20,7 @@ CHANCE = random.Random(3)
 def replay(tmp_path):
     """Run 20 trials in one cell, then replay what failed there."""
 
-    def go(outcome, *, seeds=(), keeps=True, cells=(A, B)):
+    def go(outcome, *, seeds=(), keeps=True, cells=(A, B), fresh=2):
         engine = FakeEngine(trial=outcome, keeps=keeps)
         with Ledger.open(tmp_path / "ledger.sqlite") as ledger, ThreadPoolExecutor(1) as pool:
             runner = bench(tmp_path, ledger, engine).runner
@@ -27,7 +28,7 @@ def replay(tmp_path):
             target = Target(cell=A, subject=tested)
             runner.run(target, runner.prepare(target), Order(seeds=range(20)))
             replaying = Replaying(
-                runner=runner, subject=tested, gpu=None, times=6, fresh=2, clock=engine.clock
+                runner=runner, subject=tested, gpu=None, times=6, fresh=fresh, clock=engine.clock
             )
             return replaying.run(cells, A, seeds, pool)
 
@@ -44,6 +45,26 @@ def test_a_function_of_the_inputs(replay):
     assert "of 1 other cells, they always fail in 1, never in 0" in found.said
     assert {row.seed for row in found.rows} == {1, 6, 11, 16}
     assert all((row.same, row.fresh) == ((6, 6), (2, 2)) for row in found.rows)
+
+
+def test_what_was_not_asked_is_not_told(replay, capsys):
+    found = replay(by_seed, fresh=0)
+    assert {(row.same, row.fresh, row.always) for row in found.rows} == {((6, 6), None, True)}
+    assert all("fresh_processes" not in row for row in to_json(found)["rows"])
+    _print(found)
+    told = capsys.readouterr().out
+    assert "fresh" not in told
+    assert told.count("6/6") == len(found.rows) == 8
+    assert "they fail every time, in one process;" in told
+
+
+def test_fresh_processes_have_a_column_where_they_were_asked_for(replay, capsys):
+    found = replay(by_seed)
+    assert to_json(found)["rows"][0]["fresh_processes"] == {"failed": 2, "trials": 2}
+    _print(found)
+    told = capsys.readouterr().out
+    assert "fresh processes" in told
+    assert told.count("2/2") == 8
 
 
 def test_a_cell_in_which_the_inputs_pass(replay):
