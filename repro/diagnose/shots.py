@@ -136,12 +136,16 @@ class Range:
     def _run(self, order: Order) -> list[Shot]:
         ran = self.runner.run(self.target, self.prepared, order)
         ran.require(f"the trials of an experiment could not run in {self.target.cell.id}")
-        return [shot for folder in ran.folders for shot in read_shots(folder / "records.jsonl")]
+        return [shot for folder in ran.folders for shot in read_shots(folder / "records.jsonl", order.asked)]
 
 
-def read_shots(path: Path) -> list[Shot]:
-    """The trials of one process's record; a trial that its process died of is a crash."""
-    return list(_shots(read_sound_events(path)))
+def read_shots(path: Path, asked: Collection[int] | None = None) -> list[Shot]:
+    """The trials of one process's record; a trial that its process died of is a crash.
+
+    Args:
+        asked: seeds that were to run; other trials are left out. None for any.
+    """
+    return list(_shots(read_sound_events(path, asked=asked)))
 
 
 def _shots(events: Iterable[Mapping[str, Any]]) -> Iterable[Shot]:

@@ -93,7 +93,7 @@ def compile_in(runner: Runner, target: Target, prepared: Prepared, wanted: Wante
     )
     ran = _patient(runner, wanted).run(target, prepared, order)
     ran.require(f"the trial could not run in {target.cell.id}")
-    events = list(read_sound_events(ran.folders[-1] / "records.jsonl"))
+    events = list(read_sound_events(ran.folders[-1] / "records.jsonl", asked=order.asked))
     ends = [event for event in events if event["event"] == Event.END]
     if not ends:
         raise NotReproducedError(

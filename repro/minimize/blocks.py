@@ -75,7 +75,8 @@ class Blocks:
             cut_short = "reduce" in extra and self.left <= 0
             if self.journal is not None and not cut_short:
                 self.journal.add(key, ran)
-        events = list(read_sound_events(ran.folder / "records.jsonl"))
+        asked = None if "reduce" in extra else seeds  # reducing goes back to the seeds of kept inputs
+        events = list(read_sound_events(ran.folder / "records.jsonl", asked=asked))
         self.trials += sum(event["event"] == Event.END for event in events)
         self.processes += 1
         self.seconds += ran.seconds

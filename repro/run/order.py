@@ -56,6 +56,11 @@ class Order:
     extra: Mapping[str, object] = field(default_factory=dict)
     terminal: bool = False
 
+    @property
+    def asked(self) -> frozenset[int] | None:
+        """Seeds that its trials may have; None where the cell goes back to those of kept inputs."""
+        return None if "reduce" in self.extra else frozenset(self.seeds)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Ran:

@@ -199,7 +199,7 @@ class Runner:
         job = self.job(folder, target, prepared, order)
         with self.engine.start(prepared, job) as running:
             exit_, timed_out = self._watch(running, folder, heard)
-        block = settle(folder / "records.jsonl", exit_, timed_out)
+        block = settle(folder / "records.jsonl", exit_, timed_out, order.asked)
         self._take_in(folder)
         heard()
         return block

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,18 +37,21 @@ class Settled:
     busy: float = 0.0
 
 
-def settle(records: Path, exit_: Exit | None, timed_out: float | None) -> Settled:
+def settle(
+    records: Path, exit_: Exit | None, timed_out: float | None, asked: Collection[int] | None = None
+) -> Settled:
     """Read a block whose process is gone; the trial that it died in gets its outcome, in the block's file.
 
     Args:
         records: the block's file.
         exit_: how the process ended, or None where it was killed for its time.
         timed_out: the limit it ran into, in seconds.
+        asked: seeds that it was to run; what it says of others counts for nothing. None for any.
 
     Raises:
         NotReadyError: the disk is full.
     """
-    events: list[_Record] = list(read_sound_events(records))
+    events: list[_Record] = list(read_sound_events(records, asked=asked))
     busy = _busy(events)
     if not events or events[-1]["event"] not in (Event.BLOCK_END, Event.MISSING):
         events.append(_last_words(records, events, exit_, timed_out))

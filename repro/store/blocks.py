@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +55,27 @@ class Request:
     def repetition(self, number: int) -> int:
         """What tells apart trials of the same seed: their number, where the mode repeats a seed."""
         return number if self.mode.repeats else 0
+
+    def trial_of(self, event: Mapping[str, Any]) -> tuple[int, int]:
+        """Seed and repetition of the trial that an event is about.
+
+        Raises:
+            ValueError: when the block was not asked for it: the code under test can write to the file, too.
+        """
+        seed = whole(event["seed"])
+        if seed not in self._asked:
+            raise ValueError(f"seed {seed} was not asked for")
+        if not self.mode.repeats:
+            return seed, 0
+        number = whole(event["trial"])
+        if not 0 <= number - self.first_trial < len(self.seeds):
+            raise ValueError(f"trial {number} was not asked for")
+        return seed, number
+
+    @cached_property
+    def _asked(self) -> frozenset[int]:
+        """The seeds, to look one up for each line."""
+        return frozenset(self.seeds)
 
 
 def read_request(folder: Path) -> tuple[Request | None, str]:

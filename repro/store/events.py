@@ -107,7 +107,8 @@ def _read_event(event: Mapping[str, Any], batch: Batch, cursor: Cursor, request:
         batch.ends.append(end)
         cursor.running, cursor.next_trial = None, number + 1
     elif kind == Event.START:
-        cursor.running = Running(seed=_seed(event), repetition=_repetition(event, request), since=cursor.time)
+        seed, repetition = request.trial_of(event)
+        cursor.running = Running(seed=seed, repetition=repetition, since=cursor.time)
     elif kind == Event.CELL:
         _check_schema(event)
         cursor.facts = {name: value for name, value in event.items() if name not in _PASSING}
@@ -123,12 +124,13 @@ def _read_event(event: Mapping[str, Any], batch: Batch, cursor: Cursor, request:
 
 def _end(event: Mapping[str, Any], cursor: Cursor, request: Request) -> EndRecord:
     outcome = Outcome(event["outcome"])
+    seed, repetition = request.trial_of(event)
     seconds = event.get("duration")
     return EndRecord(
         line=cursor.lines,
         gpu=cursor.gpu,
-        seed=_seed(event),
-        repetition=_repetition(event, request),
+        seed=seed,
+        repetition=repetition,
         outcome=outcome,
         time=cursor.time,
         seconds=None if seconds is None else float(seconds),
@@ -156,24 +158,17 @@ def _missing(event: Mapping[str, Any], cursor: Cursor, request: Request) -> EndR
 
 
 def _inputs(event: Mapping[str, Any], cursor: Cursor, request: Request) -> InputsRecord:
+    seed, repetition = request.trial_of(event)
     return InputsRecord(
         line=cursor.lines,
         gpu=cursor.gpu,
-        seed=_seed(event),
-        repetition=_repetition(event, request),
+        seed=seed,
+        repetition=repetition,
         path=text(event.get("path")),
         sha256=text(event.get("sha256")),
         failed_again=_maybe(event.get("failed_again")),
         same_elements=_maybe(event.get("same_elements")),
     )
-
-
-def _seed(event: Mapping[str, Any]) -> int:
-    return whole(event["seed"])
-
-
-def _repetition(event: Mapping[str, Any], request: Request) -> int:
-    return whole(event["trial"]) if request.mode.repeats else 0
 
 
 def _finite(value: Any) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +23,16 @@ _NUMBERS = ("nan", "inf", "-inf")
 """How a record writes numbers that JSON has none for."""
 
 
-def read_sound_events(path: Path, *, on_garbled: OnGarbled | None = None) -> Iterator[dict[str, Any]]:
-    """The events of a block file that can be used, in order; see `repro.trial.reader.read_events`."""
+def read_sound_events(
+    path: Path, *, asked: Collection[int] | None = None, on_garbled: OnGarbled | None = None
+) -> Iterator[dict[str, Any]]:
+    """The events of a block file that can be used, in order; see `repro.trial.reader.read_events`.
+
+    Args:
+        asked: seeds that the block was to run: a trial of another one is left out. None for all.
+    """
     for event in read_events(path, on_garbled=on_garbled):
-        if not unsound(event):
+        if not unsound(event) and (asked is None or _was_asked(event, asked)):
             yield without_controls(event)
 
 
@@ -97,6 +103,10 @@ def _first_wrong(record: Mapping[str, Any], required: tuple[str, ...], checks: M
         if value is not None and name in checks and not checks[name](value):
             return name
     return ""
+
+
+def _was_asked(event: Mapping[str, Any], asked: Collection[int]) -> bool:
+    return event["event"] not in _OF_TRIALS or event["seed"] in asked
 
 
 # Values ------------------------------------------------------------------------------------------------
@@ -187,6 +197,7 @@ _SIGNATURE = _record(
 _DRAW = _record({"function": _text, "where": _text}, "function", "where")
 _MUTANT = _record({"index": _whole, "mutants": _values(_number)}, "index", "mutants")
 _TRIAL: Mapping[str, Check] = {"seed": _whole, "trial": _whole}
+_OF_TRIALS = (Event.START, Event.END, Event.INPUTS)
 _SAID: Mapping[str, Check] = {"message": _text, "reason": _text, "died": _text, "outcome": _outcome}
 _KINDS: Mapping[str, tuple[tuple[str, ...], Mapping[str, Check]]] = {
     Event.START.value: (("seed",), _TRIAL),

@@ -98,7 +98,7 @@ def _run(side: Side, test: str, times: int) -> list[tuple[Outcome, str]]:
     ends = [
         event
         for folder in ran.folders
-        for event in read_sound_events(folder / "records.jsonl")
+        for event in read_sound_events(folder / "records.jsonl", asked=order.asked)
         if event["event"] in (Event.END, Event.MISSING)
     ]
     return [(Outcome(event["outcome"]), str(event.get("message") or "")) for event in ends]

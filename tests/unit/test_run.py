@@ -146,6 +146,16 @@ def test_a_line_that_was_cut_off_is_no_harm(make):
     assert kit.outcomes == {0: "PASSED", 1: "CRASHED", 2: "PASSED"}
 
 
+def test_a_trial_of_another_seed_is_no_trial_of_the_order(make):
+    """A test that claims ends beyond its own would have the others left out."""
+    bench = make(trial=lambda cell, seed: {"outcome": "PASSED", "seed": 99} if seed == 2 else "PASSED")
+    ran = bench.run(Order(seeds=[0, 1, 2]))
+    assert ran.ended == 2
+    assert "without a trial" in ran.gave_up
+    assert bench.outcomes == {0: "PASSED", 1: "PASSED"}
+    assert set(bench.ledger.garbled_lines().values()) == {1}
+
+
 def test_ten_deaths_in_a_row_are_enough(make):
     kit = make(trial=lambda cell, seed: DIED if seed >= 3 else "PASSED")
     ran = kit.run(Order(seeds=range(50)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from block_files import CELL, SERIES, append, assert_tallies_are_true, contents, end, write_block
+from block_files import CELL, REPEATS, SERIES, append, assert_tallies_are_true, contents, end, write_block
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -56,7 +56,8 @@ VALUES = PLAIN | st.lists(PLAIN | st.dictionaries(st.text(), PLAIN)) | st.dictio
 def test_no_line_breaks_the_ledger(shared, events):
     home, ledger, numbers = shared
     block, seed = f"b{next(numbers)}", next(numbers)
-    ledger.ingest(write_block(home, block, [CELL, *events, end(seed, "PASSED", at=-1.0)]))
+    asked = [*range(100), seed]
+    ledger.ingest(write_block(home, block, [CELL, *events, end(seed, "PASSED", at=-1.0)], seeds=asked))
     assert seed in {trial.seed for trial in ledger.trials(repeats=True) if trial.block == block}
     assert_tallies_are_true(ledger)
 
@@ -97,3 +98,34 @@ def test_an_empty_folder_is_no_mistake(home, ledger):
     (home / "blocks" / "b1").mkdir(parents=True)
     assert "is not there" in ledger.ingest(home / "blocks" / "b1").problem
     assert ledger.ingest(write_block(home, "b2", [])).trials == 0
+
+
+def forged(kind, seed, trial=0, **fields):
+    return {"event": kind, "seed": seed, "trial": trial, **fields}
+
+
+@pytest.mark.parametrize("asked", [range(2), [1, 0], [0, 1, 7000]], ids=["range", "list", "list with a gap"])
+def test_a_trial_that_was_not_asked_for_counts_nowhere(home, ledger, asked):
+    """Neither its end, nor inputs, nor that it runs; anew from the evidence, too."""
+    lies = [
+        end(5, "FAILED"),
+        end(1, "PASSED", seed=-1),
+        forged("start", 6),
+        forged("inputs", 7, path="inputs/seed7.pt", sha256="0" * 64),
+    ]
+    folder = write_block(home, "b1", [CELL, end(0, "PASSED"), *lies, end(1, "FAILED")], seeds=asked)
+    came = ledger.ingest(folder)
+    assert (came.trials, came.garbled, came.running) == (2, len(lies), None)
+    assert (ledger.tally(SERIES).failed, ledger.tally(SERIES).n) == (1, 2)
+    assert ledger.kept_inputs(SERIES) == []
+    with Ledger.rebuild(home / "anew.sqlite", home / "blocks") as anew:
+        assert contents(anew) == contents(ledger)
+        assert anew.garbled_lines() == {"b1": len(lies)}
+
+
+def test_a_repetition_that_was_not_asked_for_counts_nowhere(home, ledger):
+    """The same seed again and again: its trials are told apart by their numbers alone."""
+    ends = [end(number, "FAILED", seed=7) for number in (9, 10, 11, 12, 13, -1)]
+    asked = {"seeds": [7, 7, 7], "first_trial": 10, "mode": "repeat"}
+    assert ledger.ingest(write_block(home, "b1", [CELL, *ends], **asked)).garbled == 3
+    assert ledger.tally(REPEATS).n == 3

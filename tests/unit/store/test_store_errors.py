@@ -56,7 +56,9 @@ def test_a_full_disk_is_said_and_harms_nothing(home, ledger):
     ledger.ingest(write_block(home, "b1", [CELL, end(0, "PASSED")]))
     pages = ledger._db.execute("PRAGMA page_count").fetchone()[0]
     ledger._db.execute(f"PRAGMA max_page_count = {pages + 2}")
-    big = write_block(home, "b2", [CELL, *(end(i, "FAILED", message="x" * 500) for i in range(200))])
+    big = write_block(
+        home, "b2", [CELL, *(end(i, "FAILED", message="x" * 500) for i in range(200))], seeds=range(200)
+    )
     with pytest.raises(NotReadyError, match="full") as caught:
         ledger.ingest(big)
     assert "goes on where it stopped" in caught.value.next_step

@@ -26,7 +26,7 @@ with Ledger.open(Path(sys.argv[1])) as ledger:
 def test_processes_write_at_once(home):
     for block in range(6):
         events = [end(i, "PASSED" if i % 3 else "FAILED", seed=block * 1000 + i) for i in range(1000)]
-        write_block(home, f"b{block}", [CELL, *events])
+        write_block(home, f"b{block}", [CELL, *events], seeds=range(block * 1000, (block + 1) * 1000))
     command = [sys.executable, "-c", INGEST, str(home / "ledger.sqlite"), "3", str(home / "blocks")]
     writers = [subprocess.Popen(command, cwd=Path(__file__).parents[2]) for _ in range(3)]
     assert [writer.wait(60) for writer in writers] == [0, 0, 0]
@@ -57,9 +57,9 @@ with Ledger.open(home / "ledger.sqlite") as ledger, (folder / "records.jsonl").o
 @pytest.mark.slow
 def test_kill_at_random_moments_loses_nothing(home, tmp_path):
     rng = random.Random(11)
-    folder = write_block(home, "b1", [CELL])
+    folder = write_block(home, "b1", [CELL], seeds=range(20_000))
     for kill in range(20):
-        command = [sys.executable, "-c", WRITE_AND_INGEST, str(home), str(kill * 100_000)]
+        command = [sys.executable, "-c", WRITE_AND_INGEST, str(home), str(kill * 1000)]
         writer = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2])
         with writer:
             assert writer.stdout.readline() == b"ready\n"

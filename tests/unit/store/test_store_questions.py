@@ -36,7 +36,7 @@ def test_ingest_goes_on_where_it_stopped(home, ledger):
 
 
 def test_a_block_longer_than_a_batch(home, ledger):
-    folder = write_block(home, "b1", [CELL, *(end(i, "PASSED") for i in range(4321))])
+    folder = write_block(home, "b1", [CELL, *(end(i, "PASSED") for i in range(4321))], seeds=range(4321))
     assert ledger.ingest(folder).trials == 4321
     assert ledger.tally(SERIES).n == 4321
 
