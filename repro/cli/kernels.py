@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from repro import ui
 from repro.cells import Cell, newest_released, select
@@ -15,8 +17,8 @@ from repro.cli.options import Place, json_option, subject_options, workspace_opt
 from repro.cli.workspace import Workspace, only_run, open_runner
 from repro.errors import NotReproducedError, UsageError
 from repro.kernels import Comparison, Kernel, collect, compare
-from repro.kernels.answer import lines, said, to_json
-from repro.kernels.artefacts import STAGES, find_disassembler
+from repro.kernels.answer import lines, said, to_json, untold
+from repro.kernels.artefacts import STAGES
 from repro.kernels.comparing import resources
 from repro.kernels.running import Compiled, Wanted, check_compiles, compile_in
 from repro.run import Target
@@ -24,6 +26,9 @@ from repro.subject import Subject
 
 _FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
 _ARCH = re.compile(r"(?:sm_?)?(\d{2,3})a?")
+_WITH_CACHES = ("cache", "against_cache", "nvdisasm", "show", "as_json", "matrix_file", "state")
+"""Options that go together with folders of Triton's cache; the others say what to compile."""
+
 _PROFILE = ("kernel", "launches>", "us>", "registers>", "shared>", "GB/s>")
 
 
@@ -47,6 +52,11 @@ _PROFILE = ("kernel", "launches>", "us>", "registers>", "shared>", "GB/s>")
 @click.option("--measure", is_flag=True, help="Time, registers, bandwidth: torch's profiler and ncu.")
 @click.option("--cache", type=_FOLDER, help="Read this cache of Triton instead of running a trial.")
 @click.option("--against-cache", type=_FOLDER, help="Compare with this cache.")
+@click.option(
+    "--nvdisasm",
+    metavar="PROGRAM",
+    help="Have this program turn machine code into text, on this machine, where the cell has none.",
+)
 @workspace_options
 @subject_options
 @json_option
@@ -61,18 +71,22 @@ def kernels(
     measure: bool,
     cache: Path | None,
     against_cache: Path | None,
+    nvdisasm: str | None,
     subject: str | None,
     test: str | None,
     test_file: str | None,
     as_json: bool,
 ) -> None:
     """Show what Triton generated for the test's kernels; compare two cells, stage by stage."""
+    _check_caches(cache, against_cache)
+    disassembler = _program(nvdisasm)
     if cache is not None:
-        sides = [_cached(path) for path in (cache, against_cache) if path is not None]
+        sides = [_cached(path, disassembler) for path in (cache, against_cache) if path is not None]
     else:
         workspace = place.open()
         tested = workspace.subject(subject, test, test_file)
-        wanted = Wanted(seed=seed, profile=measure, arch=_capability(arch, measure=measure))
+        capability = _capability(arch, measure=measure)
+        wanted = Wanted(seed=seed, profile=measure, arch=capability, disassembler=disassembler)
         sides = _run(workspace, tested, [cell, against], _variables(env), wanted)
     if not any(side.kernels for side in sides):
         refused = [f"{name}: {why}" for side in sides for name, why in side.refused.items()]
@@ -88,8 +102,51 @@ def kernels(
         _print(sides, compared, show)
 
 
-def _cached(path: Path) -> Compiled:
-    return Compiled(cell=str(path), kernels=collect(path, disassembler=find_disassembler()), cache=path)
+def _check_caches(cache: Path | None, against_cache: Path | None) -> None:
+    """Refuse options that would have no effect beside the folders of a cache."""
+    if cache is None and against_cache is not None:
+        raise UsageError(
+            "--against-cache has nothing to be compared with",
+            why="two folders of Triton's cache are compared with each other, not with a cell",
+            next_step=f"repro kernels --cache DIR --against-cache {against_cache}",
+        )
+    given = _given_beside_caches() if cache is not None else []
+    if given:
+        raise UsageError(
+            f"--cache does not go together with {', '.join(given)}",
+            why="a cache is read as it is: no cell is chosen, no trial runs and nothing is compiled",
+            next_step=f"leave {'it' if len(given) == 1 else 'them'} out; or leave --cache out, "
+            "to compile the test's kernels anew",
+        )
+
+
+def _given_beside_caches() -> list[str]:
+    context = click.get_current_context()
+    return [
+        param.opts[0]
+        for param in context.command.params
+        if param.name is not None
+        and param.name not in _WITH_CACHES
+        and context.get_parameter_source(param.name) is ParameterSource.COMMANDLINE
+    ]
+
+
+def _program(nvdisasm: str | None) -> str | None:
+    """Where a program is, by its name or its path."""
+    if nvdisasm is None:
+        return None
+    found = shutil.which(nvdisasm)
+    if found is None:
+        raise UsageError(
+            f"--nvdisasm {nvdisasm} is no program",
+            why="it is not on PATH, or may not be executed",
+            next_step="name the file; Triton's wheel has one at triton/backends/nvidia/bin/nvdisasm",
+        )
+    return found
+
+
+def _cached(path: Path, disassembler: str | None) -> Compiled:
+    return Compiled(cell=str(path), kernels=collect(path, disassembler=disassembler), cache=path)
 
 
 def _variables(given: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
@@ -160,6 +217,8 @@ def _print(sides: list[Compiled], compared: list[Comparison], show: str | None) 
     for side in sides:
         for name, why in side.refused.items():
             click.echo(f"{name}: not compiled in {side.cell}: {why}")
+        if told := untold(side):
+            click.echo(told)
     if compared:
         click.echo(said(compared))
     for side in sides:

@@ -28,6 +28,7 @@ def _side(side: Compiled) -> dict[str, Any]:
         "nsight": list(side.nsight),
         "why_no_profile": list(side.why_no_profile),
         "refused": dict(side.refused),
+        "without_text": _without_text(side),
     }
 
 
@@ -56,6 +57,21 @@ def _comparison(one: Comparison) -> dict[str, Any]:
         "only_in": "a" if one.theirs is None else "b" if one.ours is None else None,
         "folders": [kernel.folder.name if kernel else None for kernel in (one.ours, one.theirs)],
     }
+
+
+def _without_text(side: Compiled) -> int:
+    return sum(kernel.without_text for kernel in side.kernels)
+
+
+def untold(side: Compiled) -> str:
+    """What to do about machine code that has no text, or "" where there is none."""
+    count = _without_text(side)
+    if not count:
+        return ""
+    return (
+        f"{side.cell}: the machine code of {count} of {len(side.kernels)} kernels has no text: no nvdisasm"
+        " there; --nvdisasm PROGRAM has one of this machine read it, outside of any container"
+    )
 
 
 def said(compared: Sequence[Comparison]) -> str:

@@ -28,12 +28,14 @@ class Kernel:
         stages: text by stage, of those that are there.
         metadata: what Triton wrote beside it: warps, stages, shared memory, target.
         folder: where it lies.
+        without_text: whether there is machine code that nothing turned into text.
     """
 
     name: str
     stages: Mapping[str, str]
     metadata: Mapping[str, Any] = field(default_factory=dict)
     folder: Path = Path()
+    without_text: bool = False
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -48,7 +50,8 @@ def collect(cache: Path, *, disassembler: str | None = None) -> list[Kernel]:
 
     Args:
         cache: TRITON_CACHE_DIR, or a folder above it.
-        disassembler: an nvdisasm, for machine code that has no text yet; None to leave it.
+        disassembler: an nvdisasm, for machine code that has no text yet; None to leave it. It runs here,
+            outside of any container, on whatever the trial left there.
     """
     found = [_read(path, disassembler) for path in sorted(cache.rglob("*.ttir"))]
     return sorted(found, key=lambda kernel: (kernel.name, str(kernel.folder)))
@@ -63,10 +66,17 @@ def _read(ttir: Path, disassembler: str | None) -> Kernel:
     texts = {stage: read_plain(ttir.with_suffix(f".{stage}")) for stage in STAGES}
     stages = {stage: shown(text.decode("utf-8", "replace")) for stage, text in texts.items() if text}
     cubin = ttir.with_suffix(".cubin")
-    if "sass" not in stages and disassembler is not None and plain_size(cubin):
+    coded = plain_size(cubin) > 0
+    if "sass" not in stages and disassembler is not None and coded:
         text = disassemble(cubin, disassembler)
         stages |= {"sass": text} if text else {}
-    return Kernel(name=ttir.stem, stages=stages, metadata=_metadata(ttir), folder=ttir.parent)
+    return Kernel(
+        name=ttir.stem,
+        stages=stages,
+        metadata=_metadata(ttir),
+        folder=ttir.parent,
+        without_text=coded and "sass" not in stages,
+    )
 
 
 def disassemble(cubin: Path, disassembler: str) -> str:

@@ -24,6 +24,9 @@ SLOWER = 10
 
 INTERPRET = "TRITON_INTERPRET"
 
+UNCONTAINED = ("venv", "host")
+"""Engines under which a trial can do what its user can, so that reading what it made risks nothing more."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Compiled:
@@ -61,6 +64,8 @@ class Wanted:
         profile: whether a profiler looks at it.
         arch: compute capability, such as 90, of a GPU that is not there: the trial runs under Triton's
             interpreter, and what it launches is compiled for that; None to compile for the GPU in use.
+        disassembler: an nvdisasm of this machine, for machine code that the cell left without a text; None
+            for one on PATH where trials run on this machine itself, and for none where in a container.
     """
 
     seed: int = 0
@@ -68,6 +73,7 @@ class Wanted:
     env: tuple[tuple[str, str], ...] = ()
     profile: bool = False
     arch: int | None = None
+    disassembler: str | None = None
 
 
 def compile_in(runner: Runner, target: Target, prepared: Prepared, wanted: Wanted) -> Compiled:
@@ -104,7 +110,7 @@ def compile_in(runner: Runner, target: Target, prepared: Prepared, wanted: Wante
     profiles = [event for event in events if event["event"] == Event.PROFILE]
     return Compiled(
         cell=_name(target, wanted),
-        kernels=collect(cache, disassembler=find_disassembler()),
+        kernels=collect(cache, disassembler=_disassembler(runner, wanted)),
         outcome=str(ends[-1]["outcome"]),
         cache=cache,
         profile=[row for event in profiles for row in event.get("kernels", ())],
@@ -112,6 +118,15 @@ def compile_in(runner: Runner, target: Target, prepared: Prepared, wanted: Wante
         why_no_profile=[str(event["reason"]) for event in profiles if event.get("reason")],
         refused=_refused(events),
     )
+
+
+def _disassembler(runner: Runner, wanted: Wanted) -> str | None:
+    """The program of this machine that may read what the trial compiled.
+
+    A container's machine code is other people's bytes: it is turned into text in there, or nowhere unasked.
+    """
+    here = find_disassembler() if runner.engine.name in UNCONTAINED else None
+    return wanted.disassembler or here
 
 
 def _patient(runner: Runner, wanted: Wanted) -> Runner:

@@ -11,6 +11,8 @@ trials=${TRIALS:-400}
 only=${ONLY:-*}
 repro=.venv/bin/repro
 cells=(--matrix $here/matrix.yaml --only "$only")
+# Slim wheels have no nvdisasm, and what is compiled here is this repository's own code.
+text=() && command -v nvdisasm > /dev/null && text=(--nvdisasm nvdisasm)
 own=(--matrix $here/matrix.yaml --only "torch2.11.0-triton3.6.0-cu130-py312")
 
 step() { # step NAME COMMAND...
@@ -51,9 +53,9 @@ step suite .venv/bin/python -m tests.gpu.in_every_cell --matrix $here/matrix.yam
   step factors $repro factors "${own[@]}" --trials 100 --budget 5m --state .repro-replay
 } &
 {
-  step kernels $repro kernels "${cells[@]}" --state .repro-kernels \
+  step kernels $repro kernels "${cells[@]}" "${text[@]}" --state .repro-kernels \
     --cell 'torch2.11.0-triton3.6.0-cu130-py312' --against 'torch2.11.0-triton3.9.0-*'
-  step kernels-fma $repro kernels "${own[@]}" --state .repro-kernels --env TRITON_DEFAULT_FP_FUSION=0
+  step kernels-fma $repro kernels "${own[@]}" "${text[@]}" --state .repro-kernels --env TRITON_DEFAULT_FP_FUSION=0
   .venv/bin/python $here/history.py .history > "$out/culprit.txt"
   step bisect-commits $repro bisect "${own[@]}" --repo .history --state .repro-commits \
     --old "$(git -C .history rev-list --max-parents=0 HEAD)" --new main
@@ -62,7 +64,7 @@ step suite .venv/bin/python -m tests.gpu.in_every_cell --matrix $here/matrix.yam
 wait
 
 # Timed, so alone on the machine again.
-step kernels-measured $repro kernels "${own[@]}" --measure
+step kernels-measured $repro kernels "${own[@]}" "${text[@]}" --measure
 step kernels-ncu .venv-torch/bin/repro kernels "${own[@]}" --measure --engine host --state .repro-host
 
 cp .repro-minimize/minimized.json .repro/

@@ -5,12 +5,14 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+from click.testing import CliRunner
 from fake_engine import FakeEngine, bench, cell, subject
 from generated_code import APART, llir, ptx, sass, stages, ttir, write
 
-from repro.errors import NotReadyError, NotReproducedError
+from repro.cli.kernels import kernels
+from repro.errors import NotReadyError, NotReproducedError, UsageError
 from repro.kernels import collect, compare
-from repro.kernels.answer import lines, said, to_json
+from repro.kernels.answer import lines, said, to_json, untold
 from repro.kernels.comparing import resources
 from repro.kernels.counting import count_ptx
 from repro.kernels.normal import normal
@@ -135,6 +137,88 @@ def test_a_trial_compiles_into_a_cache_of_its_own(tmp_path):
     told = json.loads(json.dumps(to_json(sides, compare(sides[0].kernels, sides[1].kernels))))
     assert told["identical"] is False
     assert told["compared"][0]["first_difference"] == "ptx"
+
+
+NVDISASM = """#!/bin/sh
+echo "$@" >> {said}
+printf '%s' '{text}'
+"""
+
+
+@pytest.fixture
+def nvdisasm(tmp_path, monkeypatch):
+    """A program of that name on PATH, and what it was asked."""
+    program, said = tmp_path / "bin" / "nvdisasm", tmp_path / "asked"
+    program.parent.mkdir()
+    program.write_text(NVDISASM.format(said=said, text=sass().replace("'", "")))
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+    return SimpleNamespace(program=program, asked=lambda: said.read_text() if said.exists() else "")
+
+
+@pytest.mark.parametrize(
+    ("engine", "named", "runs"), [("docker", False, False), ("docker", True, True), ("venv", False, True)]
+)
+def test_machine_code_of_a_container_meets_no_program_of_the_host(tmp_path, nvdisasm, engine, named, runs):
+    """Unless the user names one; under the other engines a trial could run anything anyway."""
+
+    def trial(cell, seed):
+        held = {stage: text for stage, text in stages().items() if stage != "sass"}
+        (write(fake.jobs[-1].cache / "triton", held) / "HASH" / "add_kernel.cubin").write_bytes(b"\x7fELF")
+        return "PASSED"
+
+    fake = FakeEngine(trial=trial, name=engine)
+    wanted = Wanted(disassembler=str(nvdisasm.program) if named else None)
+    with Ledger.open(tmp_path / "ledger.sqlite") as ledger:
+        kit = bench(tmp_path, ledger, fake)
+        target = Target(cell=cell("3.7.1", cuda="cu130"), subject=subject(tmp_path))
+        side = compile_in(kit.runner, target, kit.runner.prepare(target), wanted)
+    assert ("add_kernel.cubin" in nvdisasm.asked()) == runs
+    assert ("sass" in side.kernels[0].stages) == runs
+    assert to_json([side], [])["cells"][0]["without_text"] == (not runs)
+    assert ("--nvdisasm PROGRAM" in untold(side)) == (not runs)
+
+
+def test_machine_code_of_a_cache_is_read_where_a_program_is_named(tmp_path, nvdisasm):
+    held = {stage: text for stage, text in stages().items() if stage != "sass"}
+    cache = write(tmp_path / "cache", held)
+    (cache / "HASH" / "add_kernel.cubin").write_bytes(b"\x7fELF")
+    unasked = CliRunner().invoke(kernels, ["--cache", str(cache)])
+    assert (unasked.exit_code, nvdisasm.asked()) == (0, "")
+    assert "1 of 1 kernels has no text" in " ".join(unasked.output.split())
+    asked = CliRunner().invoke(kernels, ["--cache", str(cache), "--nvdisasm", "nvdisasm", "--json"])
+    assert json.loads(asked.output)["cells"][0]["kernels"][0]["resources"]["registers"] == 16
+    wrong = CliRunner().invoke(kernels, ["--cache", str(cache), "--nvdisasm", "no-such-program"])
+    assert isinstance(wrong.exception, UsageError)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--cell", "*"],
+        ["--arch", "sm_90"],
+        ["--measure"],
+        ["--seed", "0"],
+        ["--env", "A=1"],
+        ["--engine", "host"],
+    ],
+    ids=lambda options: options[0],
+)
+def test_what_says_what_to_compile_does_not_go_with_a_cache(tmp_path, options):
+    cache = write(tmp_path / "cache", stages())
+    result = CliRunner().invoke(kernels, ["--cache", str(cache), *options])
+    assert isinstance(result.exception, UsageError)
+    assert result.exception.what == f"--cache does not go together with {options[0]}"
+    assert result.exception.next_step.startswith("leave it out; or leave --cache out")
+
+
+def test_a_cache_is_compared_with_a_cache(tmp_path):
+    one, other = (write(tmp_path / side, stages()) for side in "ab")
+    alone = CliRunner().invoke(kernels, ["--against-cache", str(other)])
+    assert isinstance(alone.exception, UsageError)
+    assert "--cache DIR --against-cache" in alone.exception.next_step
+    both = ["--cache", str(one), "--against-cache", str(other), "--show", "ptx", "--state", str(tmp_path)]
+    assert "identical: 1 of 1 kernels" in CliRunner().invoke(kernels, both).output
 
 
 def test_a_cell_that_interprets_compiles_nothing(tmp_path):
