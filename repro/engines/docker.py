@@ -58,7 +58,7 @@ class DockerEngine:
         self._mode = mode
         self._client = client or connect()
         self._host = host
-        self._images = Images(self._client, self._state)
+        self._images = Images(self._client, self._state, self._labels)
 
     def checks(self) -> list[Check]:
         """Whether the engine answers, what builds images, and how a GPU gets in."""
@@ -121,8 +121,9 @@ class DockerEngine:
         write_request(job, places_inside(job))
         user = user_for(os.getuid(), os.getgid(), rootless=self._rootless)
         open_to(user, [job.records, job.cache])
-        labels = {f"{LABEL}.state": self._state_hash, **kit_labels()}
-        wanted = arguments(prepared.cell, job, image=prepared.handle, user=user, gpu=access, labels=labels)
+        wanted = arguments(
+            prepared.cell, job, image=prepared.handle, user=user, gpu=access, labels=self._labels
+        )
         try:
             self._client.images.get(prepared.handle)  # a missing one would be looked for in a registry
             container = self._client.containers.create(**wanted)
@@ -172,6 +173,11 @@ class DockerEngine:
     @cached_property
     def _gpu_host(self) -> GpuHost:
         return self._host or GpuHost.here()
+
+    @property
+    def _labels(self) -> dict[str, str]:
+        """Of every container: which results folder and which process of the kit it belongs to."""
+        return {f"{LABEL}.state": self._state_hash, **kit_labels()}
 
     @property
     def _state_hash(self) -> str:

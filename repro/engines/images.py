@@ -9,7 +9,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -62,11 +62,18 @@ _Step = Callable[[str, _Wanted], None]
 
 
 class Images:
-    """Finds and builds the images of cells with one engine."""
+    """Finds and builds the images of cells with one engine.
 
-    def __init__(self, client: docker.DockerClient, state: Path) -> None:
+    Args:
+        client: of the engine.
+        state: folder for locks and build contexts.
+        labels: of every container that is run, so that one of a killed kit is found.
+    """
+
+    def __init__(self, client: docker.DockerClient, state: Path, labels: Mapping[str, str]) -> None:
         self._client = client
         self._state = state
+        self._labels = dict(labels)
         self._network: str | None = None
         self._network_lock = threading.Lock()
 
@@ -236,11 +243,19 @@ class Images:
         parts = urlsplit(proxy or _remote_only(indexes).default)
         port = parts.port or (80 if parts.scheme == "http" else 443)
         code = f"import socket; socket.create_connection(({parts.hostname!r}, {port}), {PROBE_SECONDS})"
-        try:
-            self._client.containers.run(image, ["python3", "-c", code], remove=True, network_mode="bridge")
+        made = None
+        try:  # `containers.run(remove=True)` leaves a container behind that does not start
+            made = self._client.containers.create(
+                image, ["python3", "-c", code], network_mode="bridge", labels=self._labels
+            )
+            made.start()
+            return bool(made.wait()["StatusCode"] == 0)
         except FAILURES:
             return False
-        return True
+        finally:
+            if made is not None:
+                with suppress(*FAILURES):
+                    made.remove(force=True, v=True)
 
 
 def _text(pin: Pin) -> str:
