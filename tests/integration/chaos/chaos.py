@@ -19,20 +19,24 @@ import sys
 import tempfile
 import time
 import traceback
-import zipfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from queue import Queue
+from threading import Lock
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1]), str(Path(__file__).parents[3])]
 
-from command_line import git  # noqa: E402
-from moments import TROUBLES, Trouble, able  # noqa: E402
+from aftermath import check_cleaned, check_shown, finish  # noqa: E402
 from private_engine import PrivateEngine, mount, private_engine  # noqa: E402
-from world import CULPRIT, BrokenError, World, promise  # noqa: E402
+from troubles import TROUBLES, Trouble, able  # noqa: E402
+from world import BrokenError, World, promise  # noqa: E402
 
 DISK = "24m"
+LANES = 3
+"""Moments at a time with containers, and as many without; each of the former has an engine to itself."""
 CLEANED = 0.25
 """Share of the moments after which `repro clean` comes before the same command."""
 
@@ -43,16 +47,21 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--docker", action="store_true", help="some of them with an engine of our own")
     parser.add_argument("--only", default="", help="part of a trouble's name")
+    parser.add_argument(
+        "--again", type=int, nargs="+", help="numbers of moments: those alone, of the same ones"
+    )
     parser.add_argument("--json", type=Path, help="file for the results")
     asked = parser.parse_args()
-    results = run(asked.moments, asked.seed, docker=asked.docker, only=asked.only)
+    results = run(asked.moments, asked.seed, docker=asked.docker, only=asked.only, again=asked.again)
     if asked.json:
         asked.json.write_text(json.dumps(results, indent=1) + "\n")
     print(table(results))
     return int(any(row["broken"] for row in results))
 
 
-def run(moments: int, seed: int, *, docker: bool = False, only: str = "") -> list[dict[str, object]]:
+def run(
+    moments: int, seed: int, *, docker: bool = False, only: str = "", again: Sequence[int] | None = None
+) -> list[dict[str, object]]:
     """Provoke so many moments; a row each, with what was broken or "".
 
     Args:
@@ -60,16 +69,47 @@ def run(moments: int, seed: int, *, docker: bool = False, only: str = "") -> lis
         seed: of troubles and moments.
         docker: whether containers are among them; takes root and `dockerd`.
         only: part of the name of the troubles to choose from.
+        again: numbers of the moments to provoke, where it is not all of them.
     """
     # In the background of a shell SIGINT is ignored, by the commands that are begun here as well.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # engines and disks are taken down then, too
     rng, can = random.Random(seed), able()
     fitting = [each for each in TROUBLES if only in each.name and set(each.needs) <= can]
+    fitting = [each for each in fitting if each.engine == "host" or docker]
+    plan = [(number, *one) for number, one in enumerate(_plan(fitting, moments, rng))]
     with ExitStack() as stack:
-        engine = stack.enter_context(private_engine()) if docker else None
-        fitting = [each for each in fitting if each.engine == "host" or engine is not None]
-        plan = list(_plan(fitting, moments, rng))
-        return [_row(number, *one, seed, engine) for number, one in enumerate(plan)]
+        engines = [stack.enter_context(private_engine()) for _ in range(LANES if docker else 0)]
+        lanes = {each.engine: _Lanes(stack, engines if each.engine == "docker" else ()) for each in fitting}
+        wanted = [each for each in plan if again is None or each[0] in again]
+        return [row.result() for row in [lanes[each[1].engine].submit(*each, seed) for each in wanted]]
+
+
+class _Lanes:
+    """Moments side by side.
+
+    Args:
+        stack: ends them.
+        engines: one for each, where they need any.
+    """
+
+    def __init__(self, stack: ExitStack, engines: Sequence[PrivateEngine]) -> None:
+        self._pool = ThreadPoolExecutor(LANES)
+        self._idle: Queue[PrivateEngine | None] = Queue()
+        for engine in engines or (None,) * LANES:
+            self._idle.put(engine)
+        stack.callback(self._pool.shutdown, cancel_futures=True)
+
+    def submit(self, number: int, trouble: Trouble, stage: str, seed: int) -> Future[dict[str, object]]:
+        """Provoke a moment as soon as there is room; what `_row` says of it."""
+        return self._pool.submit(self._provoke, number, trouble, stage, seed)
+
+    def _provoke(self, number: int, trouble: Trouble, stage: str, seed: int) -> dict[str, object]:
+        engine = self._idle.get()
+        try:
+            return _row(number, trouble, stage, seed, engine)
+        finally:
+            self._idle.put(engine)
 
 
 def _plan(troubles: Sequence[Trouble], moments: int, rng: random.Random) -> Iterator[tuple[Trouble, str]]:
@@ -84,9 +124,9 @@ def _plan(troubles: Sequence[Trouble], moments: int, rng: random.Random) -> Iter
 def _row(
     number: int, trouble: Trouble, stage: str, seed: int, engine: PrivateEngine | None
 ) -> dict[str, object]:
-    began, broken = time.monotonic(), ""
+    began, broken, in_time = time.monotonic(), "", True
     try:
-        moment(trouble, stage, random.Random(f"{seed} {number}"), engine)
+        in_time = moment(trouble, stage, random.Random(f"{seed} {number}"), engine)
     except Exception as error:
         broken = str(error) if isinstance(error, BrokenError) else traceback.format_exc()
     row = {
@@ -95,14 +135,20 @@ def _row(
         "stage": stage,
         "engine": trouble.engine,
         "broken": broken,
+        "in_time": in_time,
+        "seconds": round(time.monotonic() - began, 1),
     }
-    told = broken.strip().splitlines()[-1][:300] if broken else "kept"
-    print(f"{number} {trouble.engine}, {stage}: {trouble.name}: {told}", file=sys.stderr, flush=True)
-    return {**row, "seconds": round(time.monotonic() - began, 1)}
+    told = broken.strip().splitlines()[-1][:300] if broken else "kept" if in_time else "kept, came late"
+    about = f"{number} {trouble.engine}, {stage}: {trouble.name}"
+    print(f"{about}, {row['seconds']} s: {told}", file=sys.stderr, flush=True)
+    return row
 
 
-def moment(trouble: Trouble, stage: str, rng: random.Random, engine: PrivateEngine | None = None) -> None:
+def moment(trouble: Trouble, stage: str, rng: random.Random, engine: PrivateEngine | None = None) -> bool:
     """One trouble in a new world, and all that must hold after it.
+
+    Returns:
+        Whether it came before the command had ended by itself.
 
     Raises:
         BrokenError: a promise was not kept.
@@ -112,6 +158,7 @@ def moment(trouble: Trouble, stage: str, rng: random.Random, engine: PrivateEngi
         prepare(world, stage)
         kept = world.lines() if trouble.do.__name__ != "disk_full_at_first" else {}
         killed = trouble.do(world, rng, stage, docker)
+        in_time = world.in_time
         world.check_kept(kept)
         after = world.lines()
         check_shown(world, docker)
@@ -119,6 +166,7 @@ def moment(trouble: Trouble, stage: str, rng: random.Random, engine: PrivateEngi
             check_cleaned(world, docker)
         finish(world, stage, killed, docker)
         world.check_kept(after)
+    return in_time
 
 
 @contextmanager
@@ -133,12 +181,15 @@ def _world(trouble: Trouble, engine: PrivateEngine | None) -> Iterator[World]:
             yield world
         finally:
             world.kill_trials()
+            if engine:  # of a broken promise; the next moment begins with none
+                engine.docker("rm", "--force", *engine.containers())
             if small:
                 os.system(f"umount --lazy {world.state}")
 
 
 _READY: dict[str, Path] = {}
-"""A state folder with trials, made once and copied."""
+"""By engine, a state folder with trials, made once and copied."""
+_MAKING = Lock()
 
 
 def prepare(world: World, stage: str) -> None:
@@ -146,110 +197,38 @@ def prepare(world: World, stage: str) -> None:
     if stage == "bisect":
         world.make_history()
     if stage in ("diagnose", "report"):
-        if "state" not in _READY:
-            status, _ = world.run(*world.arguments("matrix"))
-            promise(status == 0, f"the matrix before ended with status {status}")
-            _READY["state"] = Path(tempfile.mkdtemp(prefix="repro-chaos-")) / "state"
-            shutil.copytree(world.state, _READY["state"], symlinks=True)
-        else:
-            shutil.copytree(_READY["state"], world.state, symlinks=True)
+        with _MAKING:
+            if world.engine not in _READY:
+                _READY[world.engine] = _make_ready(world)
+        shutil.copytree(_READY[world.engine], world.state, symlinks=True, dirs_exist_ok=True)
     if world.engine == "docker":
         status, _ = world.run(*world.arguments("build"))
         promise(status == 0, f"the build before ended with status {status}: {world.said[-1][-500:]}")
     world.clear_output()
 
 
-def check_shown(world: World, engine: PrivateEngine | None) -> None:
-    """What is left behind shows in `repro status`."""
-    left = [*(path.stem for path in world.notes()), *(_names(engine) if engine else [])]
-    if left and (world.state / "blocks").exists():
-        status, said = world.run("status", "--state", str(world.state))
-        promise(status == 0 and "left behind by killed runs" in said, f"status does not show {left}: {said}")
-
-
-def check_cleaned(world: World, engine: PrivateEngine | None) -> None:
-    """`repro clean` removes what is left behind, and no result."""
-    before = world.lines()
-    if not world.state.exists():
-        return
-    status, said = world.run("clean", "--state", str(world.state), *([] if engine else ["--no-images"]))
-    promise(status == 0, f"clean ended with status {status}: {said}{world.said[-1][-500:]}")
-    world.check_kept(before)
-    world.check_nothing_runs()
-    if engine is not None:
-        promise(not engine.containers(), "clean left containers")
-        promise(not engine.docker("images", "-q", "repro-cell"), "clean left images")
-
-
-def finish(world: World, stage: str, killed: int, engine: PrivateEngine | None) -> None:
-    """The same command to its end, and all that it promises."""
-    status, said = world.run(*world.arguments(stage))
-    done = {0, 5} if stage == "diagnose" else {0}  # no cause is planted for it to name
-    promise(status in done, f"the same command ended with status {status}: {world.said[-1][-800:]}")
-    world.check_nothing_runs()
-    CHECKS[stage](world, said, killed)
-    if engine is not None:
-        promise(not engine.containers(), f"containers left: {_names(engine)}")
-        promise(not engine.volumes(), f"volumes left: {engine.volumes()}")
-        promise(not engine.dangling(), f"images without a name: {engine.dangling()}")
-
-
-def _names(engine: PrivateEngine) -> list[str]:
-    return (engine.docker("ps", "-a", "--format", "{{.Names}}") or "").split()
-
-
-def _matrix(world: World, said: str, killed: int) -> None:
-    world.check_matrix(killed)
-    (cell,) = json.loads(said)["cells"]
-    told = cell["rate"]["trials"] + sum(cell["others"].values())
-    promise(told == len(world.ends()), f"the table tells {told} trials")
-
-
-def _bisect(world: World, said: str, killed: int) -> None:
-    told = json.loads(said)
-    commits = git(world.home / "repository", "rev-list", "--reverse", "HEAD").split()
-    promise(told["first_bad"] == commits[CULPRIT], f"it names {told['first_bad']}")
-    promise(told["confidence"] >= 0.95, f"its confidence is {told['confidence']}")
-
-
-def _diagnose(world: World, said: str, killed: int) -> None:
-    told = json.loads(said)
-    promise(bool(told["causes"]), "no cause was weighed")
-    promise(json.loads((world.state / "diagnosis.json").read_text()) == told, "diagnosis.json says otherwise")
-
-
-def _report(world: World, said: str, killed: int) -> None:
-    folder = world.state / "report"
-    promise(bool((folder / "report.md").read_text()), "there is no report.md")
-    with zipfile.ZipFile(folder / "report.zip") as bundle:
-        promise(bundle.testzip() is None, "report.zip is damaged")
-    parts = [path.name for path in folder.iterdir() if path.name.endswith(".part")]
-    promise(not parts, f"drafts were left: {parts}")
-
-
-CHECKS = {
-    "plan": lambda world, said, killed: promise("to build" in said, said),
-    "build": lambda world, said, killed: None,
-    "matrix": _matrix,
-    "bisect": _bisect,
-    "diagnose": _diagnose,
-    "report": _report,
-}
+def _make_ready(world: World) -> Path:
+    status, _ = world.run(*world.arguments("matrix"))
+    promise(status == 0, f"the matrix before ended with status {status}")
+    made = Path(tempfile.mkdtemp(prefix="repro-chaos-")) / "state"
+    return shutil.move(world.state, made)
 
 
 def table(results: Sequence[dict[str, object]]) -> str:
-    """A row a trouble: how often, at which stages, and how often a promise was broken."""
+    """A row a trouble: how often, how often in time, at which stages, how often a promise was broken."""
     stages: dict[tuple[object, object], Counter[object]] = defaultdict(Counter)
     broken: Counter[tuple[object, object]] = Counter()
+    in_time: Counter[tuple[object, object]] = Counter()
     for row in results:
         key = (row["engine"], row["trouble"])
         stages[key][row["stage"]] += 1
         broken[key] += bool(row["broken"])
-    lines = ["| engine | what | moments | at | broken |", "| --- | --- | --- | --- | --- |"]
+        in_time[key] += bool(row["in_time"])
+    lines = ["| engine | what | moments | in time | at | broken |", "| --- | --- | --- | --- | --- | --- |"]
     for key, counts in sorted(stages.items()):
         at = ", ".join(f"{stage} {number}" for stage, number in sorted(counts.items()))
-        lines.append(f"| {key[0]} | {key[1]} | {counts.total()} | {at} | {broken[key]} |")
-    lines.append(f"| all | | {len(results)} | | {sum(broken.values())} |")
+        lines.append(f"| {key[0]} | {key[1]} | {counts.total()} | {in_time[key]} | {at} | {broken[key]} |")
+    lines.append(f"| all | | {len(results)} | {in_time.total()} | | {broken.total()} |")
     return "\n".join(lines)
 
 

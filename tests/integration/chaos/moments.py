@@ -1,7 +1,7 @@
-"""What goes wrong, one function each: begins a command, does it harm at a random moment, and ends it.
+"""What goes wrong without containers: a function begins a command, harms it at a random moment, and ends it.
 
 Each takes the world, a random generator and the stage, and returns how many trials it may have killed. What
-must hold afterwards is `aftermath`'s business.
+must hold afterwards is `aftermath`'s business; `container_moments` has those that take containers.
 """
 
 from __future__ import annotations
@@ -14,45 +14,26 @@ import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
 
 from private_engine import PrivateEngine, fill
-from world import World, promise
+from world import World, promise, until
 
+Harm = Callable[[World, random.Random, str, PrivateEngine | None], int]
 FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
 SECONDS = {"plan": 1.0, "build": 1.2, "matrix": 4.0, "bisect": 8.0, "diagnose": 12.0, "report": 2.5}
 """About how long each stage takes on the host engine, undisturbed: moments are drawn from that."""
-SLOWER = 3.0
-"""How many times longer with containers."""
+IN_CONTAINERS = {"build": 4.0, "matrix": 12.0, "bisect": 22.0, "diagnose": 16.0, "report": 5.5}
+"""The same with containers."""
 EXITS = {0, 3, 4, 5, 6, 130}
 """How a disturbed command may end: done, not ready, not built, no answer, not reproduced, interrupted."""
 
 
-@dataclass
-class Trouble:
-    """One kind of harm.
-
-    Args:
-        name: for the table.
-        do: see this module.
-        stages: that it is done to.
-        engine: `host` or `docker`.
-        needs: what the machine must have for it, as words of `able`.
-    """
-
-    name: str
-    do: Callable[[World, random.Random, str, PrivateEngine | None], int]
-    stages: tuple[str, ...]
-    engine: str = "host"
-    needs: tuple[str, ...] = ()
-
-
 def wait(world: World, rng: random.Random, stage: str, process: subprocess.Popen[str]) -> None:
     """A random moment of a stage, or its end."""
-    longest = SECONDS[stage] * (SLOWER if world.engine == "docker" else 1)
+    longest = (IN_CONTAINERS if world.engine == "docker" else SECONDS)[stage]
     with suppress(subprocess.TimeoutExpired):
         process.wait(timeout=rng.uniform(0.0, longest))
+    world.in_time = process.poll() is None
 
 
 def end(world: World, process: subprocess.Popen[str]) -> int:
@@ -60,9 +41,6 @@ def end(world: World, process: subprocess.Popen[str]) -> int:
     status = world.end(process)
     promise(status in EXITS, f"it ended with status {status}")
     return status
-
-
-# On the host engine ------------------------------------------------------------------------------------
 
 
 def kill_kit(world: World, rng: random.Random, stage: str, engine: PrivateEngine | None) -> int:
@@ -76,12 +54,14 @@ def kill_kit(world: World, rng: random.Random, stage: str, engine: PrivateEngine
 def kill_trial(world: World, rng: random.Random, stage: str, engine: PrivateEngine | None) -> int:
     process = world.start(*world.arguments(stage))
     wait(world, rng, stage, process)
+    until(lambda: world.trial_processes() or process.poll() is not None, "it starts no trial", 60)
     killed = world.kill_trials()
+    world.in_time = killed > 0
     end(world, process)
     return killed
 
 
-def interrupt(number: signal.Signals) -> Callable[[World, random.Random, str, PrivateEngine | None], int]:
+def interrupt(number: signal.Signals) -> Harm:
     def press(world: World, rng: random.Random, stage: str, engine: PrivateEngine | None) -> int:
         process = world.start(*world.arguments(stage))
         wait(world, rng, stage, process)
@@ -159,103 +139,3 @@ def disk_full_at_first(world: World, rng: random.Random, stage: str, engine: Pri
     finally:
         filler.unlink(missing_ok=True)
     return 1
-
-
-# With containers ---------------------------------------------------------------------------------------
-
-
-def kill_container(world: World, rng: random.Random, stage: str, engine: PrivateEngine | None) -> int:
-    return _harm_containers(world, rng, stage, engine, "kill")
-
-
-def remove_container(world: World, rng: random.Random, stage: str, engine: PrivateEngine | None) -> int:
-    return _harm_containers(world, rng, stage, engine, "rm", "--force")
-
-
-def _harm_containers(
-    world: World, rng: random.Random, stage: str, engine: PrivateEngine | None, *how: str
-) -> int:
-    assert engine is not None
-    process = world.start(*world.arguments(stage))
-    wait(world, rng, stage, process)
-    found = engine.running()
-    for container in found:
-        engine.docker(*how, container)
-    end(world, process)
-    return len(found)
-
-
-def harm_engine(number: signal.Signals, pause: float):
-    def harm(world: World, rng: random.Random, stage: str, engine: PrivateEngine | None) -> int:
-        assert engine is not None
-        process = world.start(*world.arguments(stage))
-        wait(world, rng, stage, process)
-        engine.stop(number)
-        time.sleep(rng.uniform(0.0, pause))
-        engine.start()
-        end(world, process)
-        return 1  # the trial that ran, if one did: a cell has one container at a time
-
-    return harm
-
-
-def full_engine(world: World, rng: random.Random, stage: str, engine: PrivateEngine | None) -> int:
-    """The engine's disk is full while an image is made."""
-    assert engine is not None
-    forget_images(engine)
-    process = world.start(*world.arguments(stage))
-    wait(world, rng, stage, process)
-    with engine.full_disk():
-        end(world, process)
-    return 0
-
-
-def kill_build(world: World, rng: random.Random, stage: str, engine: PrivateEngine | None) -> int:
-    assert engine is not None
-    forget_images(engine)
-    return kill_kit(world, rng, stage, engine)
-
-
-def interrupt_build(world: World, rng: random.Random, stage: str, engine: PrivateEngine | None) -> int:
-    assert engine is not None
-    forget_images(engine)
-    return interrupt(signal.SIGINT)(world, rng, stage, engine)
-
-
-def forget_images(engine: PrivateEngine) -> None:
-    """Remove the cells' images, so that they are made again; the base image takes longest and stays."""
-    for name in ("repro-cell", "repro-torch"):
-        for image in (engine.docker("images", "-q", name) or "").split():
-            engine.docker("rmi", "--force", image)
-
-
-ALL_STAGES = ("plan", "build", "matrix", "bisect", "diagnose", "report")
-RECORDING = ("matrix", "matrix", "matrix")
-"""Named several times, as moments are drawn from what is named: most of what can be lost is lost here."""
-TROUBLES = (
-    Trouble("kill -9 of the kit", kill_kit, (*ALL_STAGES, *RECORDING)),
-    Trouble("kill -9 of the trial's process", kill_trial, (*RECORDING, "bisect")),
-    Trouble("Ctrl-C", interrupt(signal.SIGINT), (*ALL_STAGES, *RECORDING)),
-    Trouble("SIGTERM", interrupt(signal.SIGTERM), ("plan", "build", "report", *RECORDING)),
-    Trouble("Ctrl-C three times", interrupt_twice, ("matrix", "matrix")),
-    Trouble("two kits in one folder", two_kits, ("matrix", "matrix")),
-    Trouble("the clock jumps by days or years", clock_jump, ("matrix", "matrix"), needs=("faketime",)),
-    Trouble("disk full while recording", disk_full, RECORDING, needs=("root",)),
-    Trouble("disk full from the beginning", disk_full_at_first, ("build", *RECORDING), needs=("root",)),
-    Trouble("kill -9 of the kit", kill_kit, ("matrix",), "docker"),
-    Trouble("Ctrl-C", interrupt(signal.SIGINT), ("matrix",), "docker"),
-    Trouble("a container killed", kill_container, ("matrix",), "docker"),
-    Trouble("a container removed", remove_container, ("matrix",), "docker"),
-    Trouble("kill -9 of the engine", harm_engine(signal.SIGKILL, 3.0), ("matrix",), "docker"),
-    Trouble("the engine restarted", harm_engine(signal.SIGTERM, 0.2), ("matrix",), "docker"),
-    Trouble("the engine killed while building", harm_engine(signal.SIGKILL, 1.0), ("build",), "docker"),
-    Trouble("kill -9 of the kit while building", kill_build, ("build",), "docker"),
-    Trouble("Ctrl-C while building", interrupt_build, ("build",), "docker"),
-    Trouble("the engine's disk full while building", full_engine, ("build",), "docker"),
-)
-
-
-def able() -> set[str]:
-    """What this machine has of what some troubles need."""
-    found = {"faketime"} if Path(FAKETIME).exists() else set()
-    return found | ({"root"} if os.geteuid() == 0 else set())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import signal
@@ -15,13 +16,21 @@ from pathlib import Path
 
 LABEL = "io.github.repro-kit.state"
 DISK = "3g"
+_NUMBERS = itertools.count()
 
 
 @dataclass
 class PrivateEngine:
-    """An engine without a network, so that it disturbs no other one of the machine."""
+    """An engine with a bridge of its own that leads nowhere, so that it disturbs no other one of the machine.
+
+    Args:
+        folder: for its store, its socket and its log.
+        bridge: name of its network interface.
+        process: that it is, while it runs.
+    """
 
     folder: Path
+    bridge: str
     process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -37,9 +46,8 @@ class PrivateEngine:
         command = [
             "dockerd", "--data-root", str(self.folder / "data"), "--exec-root", str(self.folder / "exec"),
             "-H", self.socket, "-p", str(self.folder / "engine.pid"),
-            "--bridge=none", "--iptables=false", "--ip6tables=false",
+            f"--bridge={self.bridge}", "--iptables=false", "--ip6tables=false", "--ip-forward=false",
         ]  # fmt: skip
-        address = bridge_address()
         with (self.folder / "engine.log").open("ab") as log:
             self.process = subprocess.Popen(
                 command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
@@ -49,8 +57,6 @@ class PrivateEngine:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"the engine does not answer; see {self.folder}/engine.log")
             time.sleep(0.2)
-        if address and not bridge_address():
-            restore_bridge(address)
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
         """End it: as its owner would, or at once with SIGKILL, which leaves its containers to themselves."""
@@ -105,37 +111,37 @@ class PrivateEngine:
 def private_engine() -> Iterator[PrivateEngine]:
     """An engine whose store is a small disk in memory; removed with all that it holds."""
     folder = Path(tempfile.mkdtemp(prefix="repro-chaos-", dir="/var/lib"))
-    made = PrivateEngine(folder)
     (folder / "data").mkdir()
+    with _bridge() as bridge:
+        made = PrivateEngine(folder, bridge)
+        try:
+            mount(folder / "data", DISK)
+            made.start()
+            yield made
+        finally:
+            with suppress(subprocess.TimeoutExpired):
+                made.stop()
+            subprocess.run(
+                ["umount", "--recursive", "--lazy", str(folder / "data")], check=False, capture_output=True
+            )
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _bridge() -> Iterator[str]:
+    """A bridge that leads nowhere: an engine that is told to use none removes docker0, whosever that is."""
+    number = os.getpid() % 60 * 4 + next(_NUMBERS) % 4
+    name = f"chaos{number}"
+    _ip("link", "add", name, "type", "bridge")
     try:
-        mount(folder / "data", DISK)
-        made.start()
-        yield made
+        _ip("address", "add", f"10.213.{number}.1/24", "dev", name)
+        yield name
     finally:
-        with suppress(subprocess.TimeoutExpired):
-            made.stop()
-        subprocess.run(
-            ["umount", "--recursive", "--lazy", str(folder / "data")], check=False, capture_output=True
-        )
-        shutil.rmtree(folder, ignore_errors=True)
+        _ip("link", "delete", name)
 
 
-def bridge_address() -> str:
-    """Address and mask of another engine's docker0, or "" where there is none."""
-    done = subprocess.run(
-        ["ip", "-brief", "-4", "address", "show", "docker0"], capture_output=True, text=True
-    )
-    return done.stdout.split()[2] if len(done.stdout.split()) > 2 else ""
-
-
-def restore_bridge(address: str) -> None:
-    """Make docker0 again: an engine that is told to use no bridge removes it, whosever it is."""
-    for words in (
-        ["link", "add", "docker0", "type", "bridge"],
-        ["address", "add", address, "dev", "docker0"],
-        ["link", "set", "docker0", "up"],
-    ):
-        subprocess.run(["ip", *words], check=True)
+def _ip(*words: str) -> None:
+    subprocess.run(["ip", *words], check=True)
 
 
 def mount(folder: Path, size: str) -> None:

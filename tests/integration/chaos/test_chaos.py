@@ -6,7 +6,7 @@ import random
 
 import chaos
 import pytest
-from moments import TROUBLES, able
+from troubles import TROUBLES, able
 
 pytestmark = pytest.mark.slow
 QUICK = ("plan", "build", "matrix", "report")

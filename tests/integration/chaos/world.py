@@ -58,6 +58,7 @@ class World:
         env: on top of this process's environment.
         state: the kit's folder.
         said: all that commands wrote to stderr.
+        in_time: whether the harm came before the disturbed command had ended by itself.
     """
 
     home: Path
@@ -65,6 +66,7 @@ class World:
     env: dict[str, str] = field(default_factory=dict)
     state: Path = Path()
     said: list[str] = field(default_factory=list)
+    in_time: bool = True
 
     def __post_init__(self) -> None:
         self.state = self.home / ".repro"
@@ -96,7 +98,7 @@ class World:
         more = {
             "matrix": ["--half-width", "0", "--trials", str(TRIALS), "--json"],
             "bisect": ["--axis", "commit", "--repo", "repository", "--json"],
-            "diagnose": ["--json", "--budget", "60s"],
+            "diagnose": ["--json", "--budget", "5m"],
             "report": ["--json"],
         }.get(stage, [])
         return [stage, "--engine", self.engine, "--state", str(self.state), *more]
@@ -155,13 +157,17 @@ class World:
 
     def trial_processes(self) -> list[int]:
         """Processes that run trials of this state folder."""
+        return self.processes(b"repro_trial")
+
+    def processes(self, word: bytes = b"") -> list[int]:
+        """Processes with this state folder, and a word, in their command line: of the kit, or begun by it."""
         found = []
         for folder in Path("/proc").glob("[0-9]*"):
             try:
                 line = (folder / "cmdline").read_bytes()
             except OSError:
                 continue
-            if b"repro_trial" in line and str(self.state).encode() in line:
+            if word in line and str(self.state).encode() in line:
                 found.append(int(folder.name))
         return found
 
@@ -202,11 +208,15 @@ class World:
         wrong = [each for each in ends if each[1] != outcome_of(each[0])]
         promise(all(outcome == "CRASHED" for _, outcome in wrong), f"wrong outcomes: {wrong}")
         promise(len(wrong) <= killed, f"{len(wrong)} crashed, {killed} were killed")
+        told = self.check_tallies()
+        promise(told == len(wanted), f"the ledger holds {told} of {len(wanted)} trials")
+
+    def check_tallies(self) -> int:
+        """The ledger's tallies are those of its trials; how many trials they hold."""
         with Ledger.open(self.state / "ledger.sqlite") as ledger:
             tallies = {tally.series: dict(tally.counts) for tally in ledger.tallies()}
             promise(tallies == ledger.recount(), "tallies differ from the trials")
-            told = sum(sum(counts.values()) for counts in tallies.values())
-            promise(told == len(wanted), f"the ledger holds {told} of {len(wanted)} trials")
+        return sum(sum(counts.values()) for counts in tallies.values())
 
     def check_nothing_runs(self) -> None:
         """No process of a trial is left, and none is noted."""
