@@ -9,6 +9,7 @@ from itertools import islice
 import click
 
 from repro import ui
+from repro.advice import gist, next_step
 from repro.board import COLUMNS, Board, open_board, row
 from repro.cli.options import Place, json_option, subject_options, trial_options, workspace_options
 from repro.cli.workspace import Workspace, make_runner, only_run
@@ -16,9 +17,9 @@ from repro.engines import describe
 from repro.errors import ExitCode
 from repro.matrix import CellResult, Goal, MatrixRun, Phase
 from repro.stats import Stopping
-from repro.store import Ledger, set_aside
+from repro.store import Ledger, Trial, set_aside
 from repro.subject import Subject
-from repro.trial.records import Mode, Outcome
+from repro.trial.records import Mode
 
 
 @click.command()
@@ -52,11 +53,14 @@ def matrix(
             _set_aside(workspace, tested, goal.mode)
         with workspace.ledger() as ledger, open_board(workspace.cells) as board:
             results = _run(workspace, tested, goal, ledger, board, jobs)
-            notes = [note for result in results for note in _notes(result, ledger, tested, goal.mode)]
+            examples = {each.cell.id: _examples(each, ledger, tested, goal.mode) for each in results}
+    notes = [note for result in results for note in _notes(result, examples[result.cell.id])]
+    told = {cell: "\n".join(trial.message for trial in trials) for cell, trials in examples.items()}
+    step = next_step(results, told, workspace.engine_name)
     if as_json:
-        click.echo(json.dumps(_as_json(workspace, tested, goal, results, notes), indent=2))
+        click.echo(json.dumps(_as_json(workspace, tested, goal, results, notes, step), indent=2))
     else:
-        _print(workspace, tested, goal, results, notes)
+        _print(workspace, tested, goal, results, notes, step)
     return _exit_code(results)
 
 
@@ -97,7 +101,12 @@ def _run(
 
 
 def _print(
-    workspace: Workspace, subject: Subject, goal: Goal, results: Sequence[CellResult], notes: Sequence[str]
+    workspace: Workspace,
+    subject: Subject,
+    goal: Goal,
+    results: Sequence[CellResult],
+    notes: Sequence[str],
+    step: str,
 ) -> None:
     shown = [index for index, column in enumerate(COLUMNS) if column != "left>"]
     rows = [[row(result)[index] for index in shown] for result in results]
@@ -107,7 +116,7 @@ def _print(
         ui.print_table(("left out", "why"), left_out)
     for note in (*notes, *_legend(results)):
         click.echo(note)
-    click.echo(f"next: {_next_step(results)}")
+    click.echo(f"next: {step}")
 
 
 def _title(subject: Subject, goal: Goal) -> str:
@@ -118,18 +127,23 @@ def _title(subject: Subject, goal: Goal) -> str:
     return f"{title}; intervals of {100 * stopping.confidence:g} %"
 
 
-def _notes(result: CellResult, ledger: Ledger, subject: Subject, mode: Mode) -> list[str]:
+def _notes(result: CellResult, examples: Sequence[Trial]) -> list[str]:
     """Why a cell is broken, and one example of each outcome that enters no rate."""
     cell = result.cell.id
     notes = [f"{cell}: {result.note}"] if result.phase is Phase.BROKEN and result.note else []
-    for outcome in sorted(result.others):
-        found = ledger.trials(
-            cell=cell, revision=subject.revision, test=subject.test, mode=mode, outcomes=[outcome]
-        )
-        for trial in islice(found, 1):
-            told = ui.one_line(trial.message)
-            notes.append(f"{cell}: {outcome.value}, such as seed {trial.seed}: {told}")
+    for trial in examples:
+        notes.append(f"{cell}: {trial.outcome.value}, such as seed {trial.seed}: {gist(trial.message)}")
     return notes
+
+
+def _examples(result: CellResult, ledger: Ledger, subject: Subject, mode: Mode) -> list[Trial]:
+    """One trial of each outcome that enters no rate."""
+    cell, revision, test = result.cell.id, subject.revision, subject.test
+    found = (
+        ledger.trials(cell=cell, revision=revision, test=test, mode=mode, outcomes=[outcome])
+        for outcome in sorted(result.others)
+    )
+    return [trial for trials in found for trial in islice(trials, 1)]
 
 
 def _legend(results: Sequence[CellResult]) -> list[str]:
@@ -147,25 +161,13 @@ def _legend(results: Sequence[CellResult]) -> list[str]:
     return legend
 
 
-def _next_step(results: Sequence[CellResult]) -> str:
-    """The command that helps most after these results."""
-    if any(Outcome.FAILED_OTHERWISE in result.others for result in results):
-        return "if that other failure is the one you look for, name it under subject.signature in matrix.yaml"
-    broken = [result for result in results if result.phase is Phase.BROKEN]
-    failing = [result for result in results if result.rate.failed]
-    if broken:
-        return f"`repro doctor`, and .repro/logs for {broken[0].cell.id}; the same command tries it again"
-    if failing:
-        return (
-            "`repro status` lists the failing seeds; `repro matrix --mode fresh` gives each its own process"
-        )
-    if all(not result.cell.on_gpu for result in results):
-        return "run it on a machine with a GPU; `repro doctor` says what this one lacks"
-    return "more trials: `repro matrix --trials 1000 --half-width 0.01`"
-
-
 def _as_json(
-    workspace: Workspace, subject: Subject, goal: Goal, results: Sequence[CellResult], notes: Sequence[str]
+    workspace: Workspace,
+    subject: Subject,
+    goal: Goal,
+    results: Sequence[CellResult],
+    notes: Sequence[str],
+    step: str,
 ) -> dict[str, object]:
     return {
         "profile": workspace.profile.name,
@@ -174,7 +176,7 @@ def _as_json(
         "cells": [_cell_json(result) for result in results],
         "excluded": [{"id": each.cell.id, "reason": each.reason} for each in workspace.expansion.excluded],
         "notes": list(notes),
-        "next": _next_step(results),
+        "next": step,
     }
 
 
