@@ -16,6 +16,7 @@ from docker.types import Mount, Ulimit
 from repro.cells import Cell
 from repro.engines.base import Exit, Job, Places
 from repro.engines.client import FAILURES
+from repro.engines.ending import SIGNALS, ended_from_outside
 from repro.engines.environment import command_of, trial_environment
 from repro.engines.gpu import GpuAccess
 from repro.engines.images import PTXAS_HOME
@@ -169,6 +170,8 @@ class ContainerRun:
         if state.get("Error"):
             return Exit(code=None, detail=detail, infra=f"the Docker engine reports: {state['Error']}")
         number = code - 128 if 128 < code <= 192 else None
+        if number in SIGNALS and not out_of_memory and (outside := ended_from_outside(self._container)):
+            return Exit(code=None, detail=detail, infra=outside)
         return Exit(code=code, signal=number, out_of_memory=out_of_memory, detail=detail)
 
     def _output(self) -> str:

@@ -6,12 +6,14 @@ import json
 
 import pytest
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
+from requests.exceptions import ConnectionError as RequestsConnectionError
 
 from repro.cells import Cell
 from repro.engines import gpu
 from repro.engines.base import GpuMode, Job, Limits, Prepared
 from repro.engines.container import NOBODY, ContainerRun, arguments, user_for
 from repro.engines.docker import DockerEngine, kit_labels, kit_lives
+from repro.engines.ending import EVENTS_KEPT
 from repro.engines.gpu import GpuAccess
 from repro.engines.nvidia import GpuHost
 from repro.errors import NotReadyError
@@ -157,14 +159,24 @@ def test_a_gpu_that_is_not_there(host, mode, index, what, fix):
 class FakeContainer:
     """A container whose state, and the engine's failures, a test decides."""
 
-    def __init__(self, state=None, fails=None, start_fails=None):
-        self.attrs = {"State": state}
+    id = "c1"
+
+    def __init__(self, state=None, fails=None, start_fails=None, events=None):
+        self.attrs = {"State": state, "Created": "2026-11-22T10:00:00.123456789Z"}
+        self.client = self.api = self
+        self.happened = [event("start")] if events is None else events
         self.fails, self.start_fails = fails, start_fails
         self.removed = False
 
     def reload(self):
         if self.fails:
             raise self.fails
+
+    def events(self, *, since, until, decode):
+        self.between = (float(since), float(until))
+        if isinstance(self.happened, Exception):
+            raise self.happened
+        return iter(self.happened)
 
     def start(self):
         if self.start_fails:
@@ -181,7 +193,56 @@ class FakeContainer:
 
 
 def state(**more):
-    return {"Running": False, "Status": "exited", "ExitCode": 0, "OOMKilled": False, "Error": "", **more}
+    return {
+        "Running": False, "Status": "exited", "ExitCode": 0, "OOMKilled": False, "Error": "",
+        "FinishedAt": "2026-11-22T10:00:09.987654321Z", **more,
+    }  # fmt: skip
+
+
+def event(action, *, of="c1", **attributes):
+    return {"Type": "container", "Action": action, "Actor": {"ID": of, "Attributes": attributes}}
+
+
+@pytest.mark.parametrize("code", [143, 137])
+@pytest.mark.parametrize(
+    ("events", "infra"),
+    [
+        ([event("start"), event("die")], ""),
+        ([event("start"), event("kill", signal="15"), event("die")], "was told to end the container"),
+        ([event("kill", signal="15"), event("die")], "was told to end the container"),
+        ([event("start"), event("kill", signal="9"), event("die")], ""),
+        ([event("start"), event("kill", signal="15", of="c2"), event("start", of="c2")], ""),
+        ([event("start", of="c2")], "was started anew"),
+        ([], "was started anew"),
+        ([event("exec_die", of="c2")] * EVENTS_KEPT, ""),
+        (RequestsConnectionError("refused"), "went away"),
+    ],
+    ids=[
+        "itself",
+        "shut down",
+        "restarted after a kill",
+        "killed by a person",
+        "another one",
+        "restarted",
+        "restarted, alone",
+        "too much happened to know",
+        "gone",
+    ],
+)
+def test_an_engine_that_ends_its_containers_is_told_from_a_test_that_ends_itself(job, events, infra, code):
+    container = FakeContainer(state(ExitCode=code), events=events)
+    found = ContainerRun(container, job).poll()
+    assert infra in found.infra
+    assert bool(found.infra) == bool(infra)
+    assert found.code == (None if infra else code)
+    began, ended = container.between
+    assert began <= 1795341600.123 < 1795341609.987 < ended < 1795341612
+
+
+@pytest.mark.parametrize("ended", [{"ExitCode": 139}, {"ExitCode": 1}, {"ExitCode": 137, "OOMKilled": True}])
+def test_the_engine_is_asked_nothing_of_other_endings(job, ended):
+    container = FakeContainer(state(**ended), events=RequestsConnectionError("refused"))
+    assert ContainerRun(container, job).poll().infra == ""
 
 
 @pytest.mark.parametrize(
