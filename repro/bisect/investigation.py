@@ -22,6 +22,7 @@ from repro.bisect.trail import Trail
 from repro.bisect.tryout import Tryout
 from repro.engines.base import Say
 from repro.run import Runner, build_threads
+from repro.seeded import own_seeds
 from repro.stacks import stacks
 from repro.subject import Commit, Touched, merged_commits, touched
 
@@ -63,7 +64,7 @@ class Investigation:
         """
         self._began = self.clock()
         with self._trail(line, about) as trail:
-            answer = hunt(trail)
+            answer = self._with_own_seeds(hunt(trail), line)
             everywhere = self._everywhere(trail, answer)
             parts = self._split(trail, line, answer)
             if everywhere is not None:
@@ -83,7 +84,7 @@ class Investigation:
         """
         self._began = self._began or self.clock()
         with self._trail(line, about) as trail:
-            answer = hunt(trail)
+            answer = self._with_own_seeds(hunt(trail), line)
         place = answer.first_bad
         commit = None if place is None else line.commits[place]
         result = Result(
@@ -96,6 +97,22 @@ class Investigation:
             result = replace(result, inside=self._inside(line, commit, about, old))
         self._journal(line, about).answer(to_json(result))
         return result
+
+    def _with_own_seeds(self, answer: Answer, line: Line) -> Answer:
+        """Note that the test seeds itself, where the newest candidate shows that."""
+        newest = len(line.candidates) - 1
+        series = line.series(newest)
+        if series is None:
+            return answer
+        revision, test = series
+        told = own_seeds(
+            self.runner.ledger,
+            self.runner.state,
+            cell=line.candidates[newest].cell.id,
+            revision=revision,
+            test=test,
+        )
+        return replace(answer, notes=[*answer.notes, told]) if told else answer
 
     # What is asked next ----------------------------------------------------------------------------------
 

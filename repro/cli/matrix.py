@@ -16,6 +16,7 @@ from repro.cli.workspace import Workspace, make_runner, only_run
 from repro.engines import describe
 from repro.errors import ExitCode
 from repro.matrix import CellResult, Goal, MatrixRun, Phase
+from repro.seeded import own_seeds
 from repro.stats import Stopping
 from repro.store import Ledger, Trial, set_aside
 from repro.subject import Subject
@@ -53,8 +54,10 @@ def matrix(
             _set_aside(workspace, tested, goal.mode)
         with workspace.ledger() as ledger, open_board(workspace.cells) as board:
             results = _run(workspace, tested, goal, ledger, board, jobs)
+            seeded = _own_seeds(workspace, tested, ledger) if goal.mode is Mode.SEEDS else []
             examples = {each.cell.id: _examples(each, ledger, tested, goal.mode) for each in results}
     notes = [note for result in results for note in _notes(result, examples[result.cell.id])]
+    notes += seeded
     told = {cell: "\n".join(trial.message for trial in trials) for cell, trials in examples.items()}
     step = next_step(results, told, workspace.engine_name)
     if as_json:
@@ -144,6 +147,13 @@ def _examples(result: CellResult, ledger: Ledger, subject: Subject, mode: Mode) 
         for outcome in sorted(result.others)
     )
     return [trial for trials in found for trial in islice(trials, 1)]
+
+
+def _own_seeds(workspace: Workspace, subject: Subject, ledger: Ledger) -> list[str]:
+    """What the first cell shows: the test is the same in all of them."""
+    about = {"revision": subject.revision, "test": subject.test}
+    told = (own_seeds(ledger, workspace.state, cell=cell.id, **about) for cell in workspace.cells)
+    return list(islice(filter(None, told), 1))
 
 
 def _legend(results: Sequence[CellResult]) -> list[str]:

@@ -227,6 +227,15 @@ class Queries:
         with schema.understood(self.path):
             return [Environment(hash=hash_, cell=cell, facts=_facts(facts)) for hash_, cell, facts in rows]
 
+    def block_names(self, *, cell: str, revision: str, test: str, mode: Mode) -> list[str]:
+        """Blocks of trials that are about the same, the newest first."""
+        rows = self._all(
+            "SELECT name FROM blocks WHERE cell = ? AND revision = ? AND test = ? AND mode = ?"
+            " ORDER BY id DESC",
+            *(cell, revision, test, mode.value),
+        )
+        return [name for (name,) in rows]
+
     def garbled_lines(self) -> dict[str, int]:
         """Blocks with lines that are no record, and how many."""
         return dict(self._all("SELECT name, garbled FROM blocks WHERE garbled > 0 ORDER BY name"))

@@ -217,6 +217,7 @@ _KINDS: Mapping[str, tuple[tuple[str, ...], Mapping[str, Check]]] = {
     ),
     Event.MISSING.value: ((), {**_SAID, "nearest": _list(_text)}),
     Event.BLOCK_END.value: ((), {**_SAID, "counts": _mapping}),
+    Event.OWN_SEEDS.value: (("libraries",), {"libraries": _list(_text)}),
     Event.TESTS.value: (("ids",), {"ids": _list(_text)}),
     Event.PROFILE.value: ((), {"kernels": _list(_mapping), "nsight": _list(_mapping), "reason": _text}),
     Event.CIRCUMSTANCES.value: (

@@ -6,6 +6,7 @@ A block file holds one JSON object a line. Its events, in the order they come:
 ``start``     a trial begins; written and flushed before the test runs
 ``end``       a trial ended, with its outcome; a trial that started and has no end died
 ``rerun``     a failing seed begins to run again so that its inputs are kept; not a trial
+``own_seeds`` the test seeds a library's generator itself: trials of other seeds draw the same from it
 ``inputs``    the random inputs of a failing trial were kept as bits, or why not
 ``missing``   in place of trials and the end: the test is not there, or its file cannot be imported
 ``tests``     the ids that match, where the request asked for a list
@@ -73,6 +74,7 @@ class Event(str, Enum):
     START = "start"
     END = "end"
     RERUN = "rerun"
+    OWN_SEEDS = "own_seeds"
     INPUTS = "inputs"
     MISSING = "missing"
     TESTS = "tests"

@@ -13,11 +13,12 @@ from .comparing.comparisons import Comparisons
 from .comparing.mutants import Mutants
 from .inputs.kept import Keeper, Replay, mismatches
 from .inputs.watching import Watch
+from .own_seeds import OwnSeeds
 from .probe import trial as probe_trial
 from .probe.calls import ending_quietly
 from .probe.file import ProbeFile
 from .protocol import Protocol, Ran
-from .records import Event, Outcome
+from .records import Event, Mode, Outcome
 from .request import Request
 from .seeding import Seeding
 from .signature import Places, signature
@@ -49,6 +50,7 @@ class Trials:
         self._replays: Dict[int, Replay] = {}
         self._interventions = Interventions(request.interventions)
         self._watch = Watch()
+        self._own_seeds = OwnSeeds()
         self._counts: Counter[str] = Counter()
 
     def run(self, protocol: Protocol) -> None:
@@ -70,8 +72,11 @@ class Trials:
         replay = self._replay(seed)
         ran, compared, end = self._once(protocol, seed, replay)
         end["total"] = time.perf_counter() - began
+        libraries = self._own_seeds.look(seed) if self._request.mode is Mode.SEEDS else []
         self._counts[end["outcome"]] += 1
         self._records.write(Event.END, trial=trial, seed=seed, time=time.time(), **end)
+        if libraries:
+            self._records.write(Event.OWN_SEEDS, libraries=libraries, time=time.time())
         if end["outcome"] == Outcome.FAILED.value and self._keeper.wants(seed):
             self._keep(protocol, trial, seed, compared)
         if self._request.probe is not None:

@@ -316,6 +316,17 @@ next: `repro status` lists the failing seeds; `repro matrix --mode fresh` gives 
 """
 
 
+def test_a_test_that_seeds_itself_is_told(repro, engine):
+    repro("matrix", "--only", OWN)
+    for job in engine.jobs:
+        with (job.records / "records.jsonl").open("a") as records:
+            records.write(json.dumps({"event": "own_seeds", "libraries": ["torch", "numpy"]}) + "\n")
+    _, out, _ = repro("matrix", "--only", OWN)
+    assert "\nthe test, or a fixture of it, seeds torch and numpy itself: " in out
+    _, out, _ = repro("matrix", "--only", OWN, "--mode", "fresh")
+    assert "itself" not in out
+
+
 def test_plain_lines_where_stderr_is_no_terminal(repro):
     _, _, err = repro("matrix", "--only", OWN)
     lines = err.splitlines()
