@@ -17,6 +17,7 @@ from repro.subject.mirrors import mirror
 from repro.subject.notes import notes_of, submodules_of_commit, submodules_of_folder
 from repro.subject.placing import Filled, place
 from repro.subject.repository import export_entries, prefix_of, resolve_revision, tree_entries
+from repro.subject.tagged import version_from_tags
 from repro.subject.targets import is_test_part
 
 
@@ -106,7 +107,8 @@ def commit_copy(picked: Picked, state: Path, origin: str) -> Copy:
     def fill(target: Path) -> Filled:
         export_entries(picked.repository, _picked_entries(picked), target)
         links = submodules_of_commit(picked.repository, picked.commit, picked.prefix, picked.files)
-        return Filled(revision=_revision(picked), notes=notes_of(target, links))
+        tagged = version_from_tags(picked.repository, picked.commit)
+        return Filled(revision=_revision(picked), notes=notes_of(target, links), tagged=tagged)
 
     root, filled = place(state, _revision(picked), fill)
     return Copy(
@@ -164,7 +166,8 @@ def _folder_copy(spec: SubjectSpec, state: Path, folder: Path, prefix: str | Non
         tree.copy(folder, [entry.path for entry in entries], target)
         revision = revision_of(tree.entries_of(target, [entry.path for entry in entries]))
         links = [] if prefix is None else submodules_of_folder(folder, spec.files)
-        return Filled(revision=revision, notes=notes_of(target, links))
+        tagged = version_from_tags(folder, commit) if commit is not None else ""
+        return Filled(revision=revision, notes=notes_of(target, links), tagged=tagged)
 
     root, filled = place(state, revision_of(entries), fill)
     return Copy(

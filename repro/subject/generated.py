@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from packaging.version import Version
+
 from repro.subject.declared import BuildFiles, at, is_inside
 from repro.subject.parsing import parse
 
@@ -59,7 +61,7 @@ def _pair(path: object, template: object) -> Iterator[tuple[str, str | None]]:
 
 
 def _content(path: str, template: str | None, version: str) -> str:
-    numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:3])
+    numbers = Version(version).release[:3]
     if template is not None:
         filled = template.replace("{version}", version).replace("{version_tuple}", repr(numbers))
         # pdm's templates leave the quotes to pdm; whatever needs more than the version is not guessed.

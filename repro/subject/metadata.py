@@ -17,20 +17,32 @@ _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _LEFT_OUT = ("pytest11", "console_scripts", "gui_scripts")
 
 
-def furnish(root: Path) -> None:
+def furnish(root: Path, tagged: str = "") -> None:
     """Add to a new copy what a build of its package would have: metadata, and version files that git lacks.
 
     `importlib.metadata.version` and `pkg_resources` then answer as for an installed package. Nothing of the
     copy is executed, and none of its files changed. A copy without a named distribution stays as it is.
+
+    Args:
+        root: the copy.
+        tagged: the version that git's tags say, or "".
     """
     files = read_build_files(root)
     name, folders = name_of(files), find_python_path(root)
     if name is None or not _NAME.fullmatch(name) or (root / FOLDER).exists():
         return
-    version = version_of(files, root, folders, name)
+    version = version_of(files, root, folders, name, tagged)
     for path, content in version_files(files, root, folders, version):
         (root / path).write_text(content, encoding="utf-8")
     _write_distribution(root, files, name, version)
+
+
+def furnished_version(root: Path) -> str:
+    """The version that a copy was furnished with, or ""."""
+    for path in root.glob(f"{FOLDER}/*.dist-info/METADATA"):
+        _, _, rest = path.read_text(encoding="utf-8").partition("\nVersion: ")
+        return rest.partition("\n")[0]
+    return ""
 
 
 def with_metadata(root: Path, python_path: tuple[str, ...]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from repro.errors import NotReadyError, UsageError
 from repro.subject import tree
 from repro.subject.git import command, environment, no_git
 from repro.subject.layout import find_python_path
-from repro.subject.metadata import FOLDER, with_metadata
+from repro.subject.metadata import FOLDER, furnished_version, with_metadata
 from repro.subject.placing import Filled, place
 from repro.subject.resolving import Subject
 from repro.subject.targets import check_test, is_test_part
@@ -81,7 +81,7 @@ def patched(subject: Subject, patch: Path, *, state: Path, files: Sequence[str] 
     def fill(target: Path) -> Filled:
         tree.copy(subject.root, names, target)
         _apply(target, way.options, patch)
-        return Filled(revision=_revision(subject, target))
+        return Filled(revision=_revision(subject, target), tagged=furnished_version(subject.root))
 
     draft = f"patch-{hashlib.sha256(content).hexdigest()[:12]}"  # no copy is ever called so
     root, filled = place(state.absolute(), draft, fill)

@@ -14,10 +14,11 @@ from repro.errors import NotReadyError
 from repro.subject import tree
 from repro.subject.metadata import furnish
 
-LAYOUT = "2"
+LAYOUT = "3"
 """What a copy holds beside the subject's files: goes up when that changes, so that old copies are left alone.
 
-1: nothing. 2: package metadata and the version files of build backends.
+1: nothing. 2: package metadata and the version files of build backends. 3: versions out of git's tags, the
+contents of submodules and of Git LFS.
 """
 
 
@@ -28,10 +29,12 @@ class Filled:
     Args:
         revision: what it is.
         notes: sentences about what it lacks.
+        tagged: the version that git's tags say, or "".
     """
 
     revision: str
     notes: Sequence[str] = ()
+    tagged: str = ""
 
 
 def place(state: Path, revision: str, fill: Callable[[Path], Filled]) -> tuple[Path, Filled]:
@@ -66,7 +69,7 @@ def _make(subjects: Path, fill: Callable[[Path], Filled]) -> Filled:
     draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=subjects))
     try:
         filled = fill(draft)
-        furnish(draft)
+        furnish(draft, filled.tagged)
         tree.freeze(draft)
         _write_notes(subjects, filled)
         _rename(draft, subjects / filled.revision)

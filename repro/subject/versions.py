@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,10 @@ from packaging.version import InvalidVersion, Version
 from repro.subject.declared import BuildFiles, at, is_inside, literal
 from repro.subject.layout import NO_PACKAGES
 from repro.subject.parsing import parse
+from repro.subject.tagged import takes_tags
 
 UNKNOWN = "0.0.0"
-"""Of a package whose version comes from git's tags or from code."""
+"""Of a package whose version comes from code, or from the tags of a repository that is not there."""
 
 _WRITTEN = re.compile(
     r"^\s*(?:__version__|VERSION|version)(?:\s*:\s*str)?\s*=\s*['\"]v?([^'\"]+)['\"]", re.MULTILINE
@@ -25,16 +27,18 @@ _DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _FOLLOWED = 3
 
 
-def version_of(files: BuildFiles, root: Path, folders: Sequence[str], name: str) -> str:
-    """The version as it is written, or `UNKNOWN`.
+def version_of(files: BuildFiles, root: Path, folders: Sequence[str], name: str, tagged: str = "") -> str:
+    """The version as it is written, or as the tags have it, or `UNKNOWN`.
 
     Args:
         files: the build files in `root`.
         root: the copy.
         folders: that packages lie in, relative to `root`.
         name: the distribution's.
+        tagged: what git's tags say: first where the package's version comes from there, last elsewhere.
     """
-    for text in _candidates(files, [root / folder for folder in folders], root, name):
+    written = _candidates(files, [root / folder for folder in folders], root, name)
+    for text in chain((tagged,) if takes_tags(files) else (), written, (tagged,)):
         try:
             Version(text)
         except InvalidVersion:

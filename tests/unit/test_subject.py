@@ -11,6 +11,7 @@ from subject_folders import committed, fill, git, names, resolver
 from repro.config import SubjectSpec
 from repro.errors import NotReadyError, UsageError
 from repro.subject import Subject, export, resolve, resolve_revision
+from repro.subject.placing import LAYOUT
 from repro.ui import one_line
 
 
@@ -294,7 +295,7 @@ def test_a_copy_that_cannot_be_made_leaves_nothing(repository, get, monkeypatch)
     with pytest.raises(NotReadyError) as caught:
         get(repository)
     assert caught.value.what == "the subject cannot be copied: No space left on device"
-    assert list((repository.parent / "state/subjects/2").iterdir()) == []
+    assert list((repository.parent / "state/subjects" / LAYOUT).iterdir()) == []
 
 
 def test_without_git(repository, get, monkeypatch):

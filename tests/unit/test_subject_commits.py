@@ -11,6 +11,7 @@ from subject_folders import TEST, commit, committed, fill, git, names, write
 from repro.config import SubjectSpec
 from repro.errors import NotReadyError, UsageError
 from repro.subject import Subject, open_repository, resolve, resolve_commit
+from repro.subject.placing import LAYOUT
 
 TEST_FILE = "tests/test_kernels.py"
 
@@ -238,4 +239,4 @@ def test_several_threads_may_ask_for_the_same_commits(folder, get, tmp_path):
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(get, commits * 8))
     assert [subject.revision for subject in found] == commits * 8
-    assert {path.name for path in (tmp_path / "state/subjects/2").iterdir()} == set(commits)
+    assert {path.name for path in (tmp_path / "state/subjects" / LAYOUT).iterdir()} == set(commits)
