@@ -73,7 +73,8 @@ def tests_of(root: Path, name: str) -> list[Candidate]:
         module = parse(source if "def test" in source else "")
     except (OSError, SyntaxError, ValueError):
         return []
-    return [_candidate(name, source, node, holder) for node, holder in _functions(module)]
+    lines = source.split("\n")
+    return [_candidate(name, lines, node, holder) for node, holder in _functions(module)]
 
 
 def _functions(module: ast.Module) -> Iterator[tuple[_Function, ast.ClassDef | None]]:
@@ -90,8 +91,8 @@ def _is_unittest(node: ast.ClassDef) -> bool:
     return any(ast.unparse(base).endswith("TestCase") for base in node.bases)
 
 
-def _candidate(file: str, source: str, node: _Function, holder: ast.ClassDef | None) -> Candidate:
-    code = ast.get_source_segment(source, node) or ""
+def _candidate(file: str, lines: Sequence[str], node: _Function, holder: ast.ClassDef | None) -> Candidate:
+    code = "\n".join(lines[node.lineno - 1 : node.end_lineno])
     by_name, by_code = bool(_BACKWARD_NAME.search(node.name)), bool(_BACKWARD_CODE.search(code))
     weight = 3 * by_name + 2 * by_code + bool(_COMPARES.search(code)) + 4 * (node.name == "test_backward")
     weight -= 2 * bool(_ASIDE & set(PurePosixPath(file).parts))

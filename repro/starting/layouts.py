@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from packaging.requirements import InvalidRequirement, Requirement
 
+from repro.starting.helpers import helpers_of, needed_or_skipped
 from repro.subject.declared import at, read_build_files
 from repro.subject.layout import find_python_path, top_level
 from repro.subject.parsing import parse
@@ -20,6 +21,20 @@ _BESIDE = (*BUILD_FILES, "pytest.ini", "tox.ini", "conftest.py")
 """Files at the top of a project that its tests may need."""
 _GIVEN = frozenset({"torch", "triton", "pytest", "numpy"})
 """What every cell holds, in the version that its stack needs."""
+_BROUGHT = frozenset(
+    {
+        "_pytest",
+        "filelock",
+        "fsspec",
+        "jinja2",
+        "networkx",
+        "packaging",
+        "pluggy",
+        "sympy",
+        "typing_extensions",
+    }
+)
+"""What torch and pytest bring along, in any version."""
 _OTHER_NAMES = {"pyyaml": "yaml", "pillow": "PIL", "opencv-python": "cv2", "scikit-learn": "sklearn"}
 """Distributions whose module has quite another name."""
 MOST_FILES = 3000
@@ -51,33 +66,37 @@ class Layout:
     unknown: tuple[str, ...]
 
 
-def layout_of(root: Path, names: Sequence[str], test_file: str) -> Layout:
+def layout_of(root: Path, names: Sequence[str], test_file: str, test: str = "") -> Layout:
     """What a test file needs of its repository.
 
     Args:
         root: top of the repository.
         names: all of its files, relative.
         test_file: relative.
+        test: the test's name, as pytest has it.
     """
     projects = sorted({_parent(name) for name in names if PurePosixPath(name).name in BUILD_FILES} | {""})
     modules = _modules(root, projects)
     tests = _test_part(names, test_file)
-    reached, imported = _closure(root, modules, [test_file, *_conftests(names, test_file)], tests)
+    first = [test_file, *_conftests(names, test_file)]
+    helpers = helpers_of(root, first, modules)
+    reached, imported = _closure(root, modules, [*first, *helpers.files], tests)
+    imported |= needed_or_skipped(root, test_file, test)
     folders = tuple(dict.fromkeys(modules[name] for name in sorted(reached)))
     own = _project_of(projects, test_file)
     folders = folders or tuple(_join(own, folder) for folder in find_python_path(root / own))
     used = {_project_of(projects, f"{folder}/x") for folder in folders} | {own}
     declared = [each for project in sorted(used) for each in _declared(root / project)]
     beside = {PurePosixPath(name).stem for name in names if _parent(name) == _parent(test_file)}
-    foreign = imported - set(modules) - beside - _GIVEN - sys.stdlib_module_names
+    foreign = imported - set(modules) - helpers.names - beside - _GIVEN - sys.stdlib_module_names
     wanted = [each for each in declared if _module_of(each) in foreign]
     return Layout(
         modules=tuple(sorted(reached)),
         python_path=folders,
         is_found=folders == find_python_path(root),
-        parts=_parts(root, [modules[name] for name in reached], reached, used, tests),
+        parts=_parts(root, [modules[name] for name in reached], reached, used, {tests, *helpers.parts}),
         requirements=tuple(dict.fromkeys(wanted)),
-        unknown=tuple(sorted(foreign - {_module_of(each) for each in wanted})),
+        unknown=tuple(sorted(foreign - _BROUGHT - {_module_of(each) for each in wanted})),
     )
 
 
@@ -150,10 +169,10 @@ def _names(nodes: Iterable[ast.AST]) -> Iterator[str]:
 
 
 def _parts(
-    root: Path, folders: Sequence[str], reached: Iterable[str], projects: Iterable[str], tests: str
+    root: Path, folders: Sequence[str], reached: Iterable[str], projects: Iterable[str], tests: set[str]
 ) -> tuple[str, ...]:
     """The parts of the repository that the subject is made of, none inside another."""
-    parts = {tests, "conftest.py", *(_join(project, name) for project in projects for name in _BESIDE)}
+    parts = {*tests, "conftest.py", *(_join(project, name) for project in projects for name in _BESIDE)}
     for folder, module in zip(folders, reached, strict=True):
         parts.add(folder if folder != "." else module if (root / module).is_dir() else f"{module}.py")
     there = sorted(part for part in parts if (root / part).exists())
@@ -183,7 +202,7 @@ def _conftests(names: Sequence[str], test_file: str) -> list[str]:
 
 
 def _declared(project: Path) -> list[str]:
-    """Requirements that a project's build files declare, those of its extras too."""
+    """Requirements that a project's build files declare, those of extras and groups too."""
     files = read_build_files(project)
     extras = at(files.pyproject, "project", "optional-dependencies")
     config = at(files.config, "options", "install_requires") or ""
@@ -192,7 +211,8 @@ def _declared(project: Path) -> list[str]:
         files.setup.get("install_requires"),
         config.splitlines(),
     ]
-    groups += extras.values() if isinstance(extras, Mapping) else []
+    for more in (extras, at(files.pyproject, "dependency-groups")):
+        groups += more.values() if isinstance(more, Mapping) else []
     texts = [text for group in groups if isinstance(group, list) for text in group if isinstance(text, str)]
     return [text for text in texts if _is_requirement(text)]
 

@@ -82,7 +82,7 @@ def survey(root: Path, asked: Asked) -> Survey:
         target=target,
         test=_with_case(target, asked.test or ""),
         others=tuple(others),
-        layout=layout_of(root, names, target.file),
+        layout=layout_of(root, names, target.file, target.name),
     )
 
 

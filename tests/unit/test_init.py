@@ -156,6 +156,47 @@ def test_requirements_are_those_that_the_code_imports(repro, tmp_path):
     assert load(tmp_path / "home" / "matrix.yaml").subject.requirements == ("einops>=0.8",)
 
 
+SHARED = {
+    "kernels/__init__.py": "",
+    "tests/__init__.py": "",
+    "tests/conftest.py": "from tests.fixtures import points\n",
+    "tests/fixtures.py": "import hypothesis\n",
+    "tests/other.py": "import never\n",
+    "tests/ops/__init__.py": "",
+    "tests/ops/near.py": "import yaml\n",
+    "tests/ops/test_kernels.py": "from . import near\nfrom shared import sizes\n" + BACKWARD,
+    "tools/shared/__init__.py": "",
+    "tools/shared/sizes.py": "import tomlkit\nimport packaging\n",
+    "pyproject.toml": PROJECT
+    + '[dependency-groups]\ndev = ["hypothesis>=6", {include-group = "docs"}]\n'
+    + '[tool.pytest.ini_options]\npythonpath = ["tools", "."]\n',
+}
+
+
+def test_modules_that_tests_share_are_followed_and_nothing_to_install(repro, tmp_path):
+    write(tmp_path / "home", SHARED)
+    found = told(repro)
+    assert found["test_file"] == "tests/ops/test_kernels.py"
+    assert found["requirements"] == ["hypothesis>=6"]
+    assert [note for note in found["notes"] if "nowhere" in note] == [
+        "imported and declared nowhere: tomlkit, yaml; name what they need in subject.requirements"
+    ]
+    assert found["files"] == ["kernels", "pyproject.toml", "tests", "tools/shared"]
+    assert found["python_path"] == ["."]
+
+
+def test_what_the_test_skips_itself_without_is_needed(repro, tmp_path):
+    skips = {
+        "test_kernels.py": "import pytest\njax = pytest.importorskip('jax.numpy')\n\n\n"
+        "def test_other():\n    pytest.importorskip('cupy')\n\n\n"
+        "class TestOps:\n    def test_backward(self):\n        pytest.importorskip('autograd')\n"
+        "    def test_grad(self):\n        pytest.importorskip('tinygrad')\n",
+    }
+    write(tmp_path / "home", skips)
+    found = told(repro, "--test", "TestOps::test_backward")
+    assert "imported and declared nowhere: autograd, jax; " in "\n".join(found["notes"])
+
+
 def test_an_edit_of_the_matrix_makes_no_new_revision(repro, tmp_path):
     home = tmp_path / "home"
     write(home, FLAT)
