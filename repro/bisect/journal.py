@@ -57,7 +57,9 @@ class Journal:
         return [finding for finding in found if finding.outcome in _LASTING]
 
     def untestable(self, candidate: Candidate, finding: Finding) -> None:
-        """Remember a candidate that cannot be tested."""
+        """Remember a candidate that cannot be tested; one that lacks contents may have them the next time."""
+        if finding.lacks:
+            return
         row = {"outcome": finding.outcome.value, "message": finding.message}
         self._data["findings"][candidate.name] = row
         self._write()

@@ -55,11 +55,13 @@ class Finding:
         index: the candidate.
         outcome: what its trials came to instead.
         message: what they said.
+        lacks: whether its copy lacks contents that the user can provide.
     """
 
     index: int
     outcome: Outcome
     message: str
+    lacks: bool = False
 
 
 class Untestable(Exception):  # noqa: N818
@@ -161,7 +163,7 @@ class Tryout:
         self._made[index] += counts.rated
         self.trials += counts.rated
         if not counts.rated:
-            self._raise_untestable(index, series, counts, ran)
+            self._raise_untestable(index, target, counts, ran, series)
         return counts
 
     def _next_seed(self, index: int, series: Series) -> int:
@@ -170,7 +172,7 @@ class Tryout:
         done = self.runner.ledger.done_seeds(series)
         return max((seed + 1 for seed in done if seed >= first), default=first)
 
-    def _raise_untestable(self, index: int, series: Series, counts: Counts, ran: Ran) -> None:
+    def _raise_untestable(self, index: int, target: Target, counts: Counts, ran: Ran, series: Series) -> None:
         ran.require(f"the trials of {self.line.candidates[index].label} could not run", resumes=True)
         if not counts.others:
             raise NotReadyError(
@@ -179,8 +181,10 @@ class Tryout:
                 next_step="`repro doctor` shows the GPUs",
             )
         outcome = max(counts.others, key=lambda each: counts.others[each])
-        message = ran.gave_up or self._message(series, outcome)
-        raise Untestable(Finding(index=index, outcome=outcome, message=ui.one_line(message)))
+        message = ui.one_line(ran.gave_up or self._message(series, outcome))
+        if notes := target.subject.notes:
+            message += f" (its copy is not whole: {ui.one_line('; '.join(notes), 600)})"
+        raise Untestable(Finding(index=index, outcome=outcome, message=message, lacks=bool(notes)))
 
     def _message(self, series: Series, outcome: Outcome) -> str:
         found = self.runner.ledger.trials(
@@ -216,7 +220,7 @@ class Tryout:
         self.trials += sum(trial.outcome.counts for trial in trials)
         if not any(trial.outcome.counts for trial in trials):
             others = Counter(trial.outcome for trial in trials)
-            self._raise_untestable(index, series, Counts(others=others), ran)
+            self._raise_untestable(index, target, Counts(others=others), ran, series)
         return trials
 
     def _trials(self, series: Series) -> Iterable[Trial]:

@@ -11,10 +11,11 @@ from repro.config import SubjectSpec
 from repro.config.problems import listing, nearest
 from repro.errors import UsageError
 from repro.subject import tree
+from repro.subject.beside import Beside, beside
 from repro.subject.git import GitError, git
 from repro.subject.location import address_of, folder_of, is_folder
 from repro.subject.mirrors import mirror
-from repro.subject.notes import notes_of, submodules_of_commit, submodules_of_folder
+from repro.subject.notes import notes_of, submodules_of_folder
 from repro.subject.placing import Filled, place
 from repro.subject.repository import export_entries, prefix_of, resolve_revision, tree_entries
 from repro.subject.tagged import version_from_tags
@@ -104,13 +105,16 @@ def commit_copy(picked: Picked, state: Path, origin: str) -> Copy:
         NotReadyError: when the disk is full, or the repository lacks an object.
     """
 
+    more = _beside(picked)
+    revision = _revision(picked) + more.mark
+
     def fill(target: Path) -> Filled:
         export_entries(picked.repository, _picked_entries(picked), target)
-        links = submodules_of_commit(picked.repository, picked.commit, picked.prefix, picked.files)
+        more.write(picked.repository, target)
         tagged = version_from_tags(picked.repository, picked.commit)
-        return Filled(revision=_revision(picked), notes=notes_of(target, links), tagged=tagged)
+        return Filled(revision=revision, notes=notes_of(target, more.notes), tagged=tagged)
 
-    root, filled = place(state, _revision(picked), fill)
+    root, filled = place(state, revision, fill)
     return Copy(
         root=root, revision=filled.revision, origin=origin, commit=picked.commit, notes=tuple(filled.notes)
     )
@@ -121,6 +125,11 @@ def _revision(picked: Picked) -> str:
     if picked.files or picked.prefix:
         return f"content-{tree.digest(_picked_entries(picked))}"
     return picked.commit if picked.other is None else f"{picked.commit}+tests-{picked.other[:12]}"
+
+
+def _beside(picked: Picked) -> Beside:
+    own = _picked_entries(picked)
+    return beside(picked.repository, picked.commit, own, prefix=picked.prefix, files=picked.files)
 
 
 def _picked_entries(picked: Picked) -> list[tree.Entry]:

@@ -16,15 +16,22 @@ class GitError(Exception):
     """git said no; the text is its reason."""
 
 
-def git(repository: Path, *args: str) -> str:
+def git(repository: Path, *args: str, alternates: Sequence[Path] = ()) -> str:
     """Run git and return what it printed.
+
+    Args:
+        repository: folder that it runs in.
+        args: of git.
+        alternates: folders of objects that it reads beside the repository's own.
 
     Raises:
         GitError: when it exits with anything but 0.
         NotReadyError: when there is no git.
     """
     try:
-        done = subprocess.run(command(repository, *args), capture_output=True, env=environment(), check=False)
+        done = subprocess.run(
+            command(repository, *args), capture_output=True, env=environment(alternates), check=False
+        )
     except FileNotFoundError:
         raise no_git() from None
     if done.returncode:
@@ -44,11 +51,19 @@ def command(repository: Path, *args: str) -> Sequence[str]:
     return ["git", "-C", str(repository), *_SAFE, *args]
 
 
-def environment() -> dict[str, str]:
-    """This process's environment, without variables that point git elsewhere or let it ask questions."""
+def environment(alternates: Sequence[Path] = ()) -> dict[str, str]:
+    """This process's environment, without variables that point git elsewhere or let it ask questions.
+
+    Args:
+        alternates: folders of objects that git reads beside the repository's own.
+    """
     kept = {name: value for name, value in os.environ.items() if name not in _ELSEWHERE}
+    further = (
+        {"GIT_ALTERNATE_OBJECT_DIRECTORIES": os.pathsep.join(map(str, alternates))} if alternates else {}
+    )
     return {
         **kept,
+        **further,
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh",
         "GIT_OPTIONAL_LOCKS": "0",

@@ -66,7 +66,12 @@ def prefix_of(folder: Path) -> str | None:
 
 
 def tree_entries(
-    repository: Path, commit: str, *, prefix: str = "", files: Sequence[str] = ()
+    repository: Path,
+    commit: str,
+    *,
+    prefix: str = "",
+    files: Sequence[str] = (),
+    alternates: Sequence[Path] = (),
 ) -> list[tree.Entry]:
     """The files of a commit; what submodules hold is not among them.
 
@@ -75,10 +80,11 @@ def tree_entries(
         commit: full id.
         prefix: folder of the repository to take as the root, ending in `/`, or "".
         files: parts below the prefix; empty for all.
+        alternates: folders of further objects.
     """
-    rows = git(repository, "ls-tree", "-r", "-z", "--full-tree", f"{commit}:{prefix}").split("\0")
+    asked = ("ls-tree", "-r", "-z", "--full-tree", f"{commit}:{prefix}")
     entries = []
-    for row in filter(None, rows):
+    for row in filter(None, git(repository, *asked, alternates=alternates).split("\0")):
         facts, _, path = row.partition("\t")
         mode, kind, blob = facts.split()
         if kind == "blob" and tree.within(path, files):
@@ -112,14 +118,18 @@ def export(
     return entries
 
 
-def export_entries(repository: Path, entries: Sequence[tree.Entry], target: Path) -> None:
-    """Write files that a repository holds, of one commit or of several, into a new or empty folder."""
+def export_entries(
+    repository: Path, entries: Sequence[tree.Entry], target: Path, *, alternates: Sequence[Path] = ()
+) -> None:
+    """Write files that a repository holds, of one commit or of several, into a folder without them."""
     target.mkdir(parents=True, exist_ok=True)
-    for entry, content in contents(repository, entries):
+    for entry, content in contents(repository, entries, alternates=alternates):
         tree.write(target, entry.path, entry.mode, content)
 
 
-def contents(repository: Path, entries: Sequence[tree.Entry]) -> Iterator[tuple[tree.Entry, bytes]]:
+def contents(
+    repository: Path, entries: Sequence[tree.Entry], *, alternates: Sequence[Path] = ()
+) -> Iterator[tuple[tree.Entry, bytes]]:
     """Ask one git process for every file in turn, so that no more than one is in memory."""
     try:
         process = subprocess.Popen(
@@ -127,7 +137,7 @@ def contents(repository: Path, entries: Sequence[tree.Entry]) -> Iterator[tuple[
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=environment(),
+            env=environment(alternates),
         )
     except FileNotFoundError:
         raise no_git() from None

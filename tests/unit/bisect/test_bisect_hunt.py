@@ -1,6 +1,7 @@
 """Searches whose answer is known: a step, none, a fix, candidates that cannot be tested, a budget."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from planted import chance, noisy, step
@@ -223,3 +224,21 @@ def test_an_end_that_fails_where_it_should_not(plant):
     result = plant(noisy(8, 0.5, 0.0)).run(trials=40)
     assert not result.answer.reproduced
     assert "turn the question round with --find" in text(result)
+
+
+def test_a_candidate_whose_copy_is_not_whole_is_not_called_broken_and_tried_again(plant):
+    """The user can provide what is missing: a submodule, a file of Git LFS."""
+    search = plant(
+        lambda number, seed: "FAILED_OTHERWISE" if number == 15 else step(11, 0.0, 1.0)(number, seed)
+    )
+    whole = search.line
+    line = replace(whole, subject=replace(whole.subject, notes=("submodule lib is not copied: no copy",)))
+    search.run(line=line)
+    (told,) = [said for said in search.said if "triton 3.15.0: cannot be tested" in said]
+    assert told.endswith("(its copy is not whole: submodule lib is not copied: no copy)")
+    asked = len(search.engine.requests)
+    search.said.clear()
+    search.outcome = step(11, 0.0, 1.0)
+    search.run(line=whole)
+    assert len(search.engine.requests) > asked
+    assert not any("3.15.0: cannot be tested" in said for said in search.said)
