@@ -177,6 +177,13 @@ class Evidence:
         return [each for seed, probe in self.probes.items() for each in elements_of(seed, probe, self.jumps)]
 
     @property
+    def out_of_sight(self) -> str:
+        """Why looking into failing trials told nothing of their numbers, or ""."""
+        if not self.probes or any(probe.steps or probe.precisions for probe in self.probes.values()):
+            return ""
+        return "what is compared does not come from torch: no operation of it was seen"
+
+    @property
     def compares(self) -> bool:
         """Whether a failing trial failed at numbers that it compared."""
         return any(one.get("passed") is False for trial in self.recorded for one in trial.comparisons)

@@ -20,6 +20,8 @@ def weigh(evidence: Evidence) -> Cause:
     """Follow the largest magnitude from step to step, and see whether failing elements over- or underflow."""
     if not evidence.probes:
         return untested(NAME, evidence.missing.get("probe", "no trial was looked into"))
+    if evidence.out_of_sight:
+        return untested(NAME, evidence.out_of_sight)
     spans = {seed: _span(probe) for seed, probe in evidence.probes.items()}
     low, high = min(span[0] for span in spans.values()), max(span[1] for span in spans.values())
     told = f"the largest magnitude of a step is between {low:.2g} and {high:.2g}"

@@ -22,6 +22,8 @@ def weigh(evidence: Evidence) -> Cause:
         return ruled_out(NAME, "the failing trials compare no numbers")
     if not evidence.probes:
         return untested(NAME, evidence.missing.get("probe", "no trial was looked into"))
+    if evidence.out_of_sight:
+        return untested(NAME, evidence.out_of_sight)
     bad = [each for each in evidence.elements if unstable(each)]
     cancels = _cancelling(evidence)
     if bad:

@@ -46,6 +46,8 @@ def _known(element: Element) -> bool:
 def _unmeasured(evidence: Evidence) -> Cause:
     if evidence.missing.get("probe"):
         return untested(NAME, evidence.missing["probe"])
+    if evidence.compares and evidence.out_of_sight:
+        return untested(NAME, evidence.out_of_sight)
     if not evidence.elements:
         return ruled_out(NAME, "no tensor elements were compared and found to differ")
     if not any(each.finite for each in evidence.elements):

@@ -183,6 +183,15 @@ def test_large_numbers_that_do_no_harm():
     assert domain.weigh(made).verdict is Verdict.RULED_OUT
 
 
+@pytest.mark.parametrize("cause", [gradients, instability, jump])
+def test_what_the_probe_cannot_see_is_not_ruled_out(cause):
+    """A test of numpy's numbers: no operation of torch's, no element of a tensor."""
+    weighed = cause.weigh(evidence(probes=look()))
+    assert weighed.verdict is Verdict.UNTESTED
+    assert "no operation of it was seen" in weighed.evidence[0]
+    assert cause.weigh(evidence(probes=look(steps=[step()]))).verdict is not Verdict.UNTESTED
+
+
 def test_errors_far_beyond_the_tolerance_are_not_the_tolerances_fault():
     assert tolerance.weigh(evidence()).verdict is Verdict.RULED_OUT
 
