@@ -69,7 +69,7 @@ def run_block(request: Request) -> None:
         disassemble_cache()
     if not block.began:
         block.write_cell()
-        block.write_missing("configuration", Outcome.FAILED_OTHERWISE, echo.text)
+        block.write_missing("configuration", Outcome.FAILED_OTHERWISE, block.internal_error or echo.text)
 
 
 def _loaded(name: str, request: Request, seeding: Seeding) -> None:

@@ -31,9 +31,19 @@ def pytest_arguments(request: Request) -> List[str]:
         *("-p", "no:cacheprovider", "-p", "no:randomly"),
         *("-q", "--no-header", "--tb=short", "--runxfail"),
         *kept,
+        *_lenient(version),
         *_root_conftest(request),
         str(request.test_file),
     ]
+
+
+def _lenient(version: Tuple[int, ...]) -> Iterator[str]:
+    """Options and marks of plugins that are not here are no errors, however strict the subject is."""
+    for warning in ("PytestConfigWarning", "PytestUnknownMarkWarning"):
+        yield from ("-W", f"ignore::pytest.{warning}")
+    if version >= (9, 0):
+        for option in ("strict", "strict_config", "strict_markers"):
+            yield from ("-o", f"{option}=false")
 
 
 def _root_conftest(request: Request) -> Iterator[str]:

@@ -47,6 +47,7 @@ class Block:
         self._places = Places(request.test_file, request.root)
         self._collection: Optional[Tuple[Outcome, str, str]] = None
         self.began = False
+        self.internal_error = ""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_exception_interact(self, node: Any, call: Any, report: Any) -> None:
@@ -63,6 +64,11 @@ class Block:
         """Keep why a whole file is skipped."""
         if report.skipped and self._collection is None:
             self._collection = (Outcome.SKIPPED, "Skipped", str(report.longrepr))
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_internalerror(self, excinfo: "pytest.ExceptionInfo[BaseException]") -> None:
+        """Keep what stopped pytest itself, or a plugin."""
+        self.internal_error = excinfo.exconly()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:

@@ -112,6 +112,31 @@ def test_options_of_absent_plugins_do_no_harm(run_block, files):
     assert done.outcomes == ["PASSED"] * 3, done.stderr
 
 
+MARKED = "import pytest\n@pytest.mark.asyncio\n@pytest.mark.timeout(3)\ndef test_it(): pass\n"
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"pytest.ini": "[pytest]\naddopts = -W error --strict-markers\nasyncio_mode = auto\n"},
+        {"setup.cfg": "[tool:pytest]\nfilterwarnings = error\ntimeout = 60\nxfail_strict = true\n"},
+        {"pytest.ini": "[pytest]\nstrict_config = true\nstrict_markers = true\ntimeout = 60\n"},
+        {"pytest.ini": "[pytest]\nstrict = true\ntimeout = 60\n"},
+    ],
+)
+def test_strictness_does_not_ask_for_absent_plugins(run_block, files):
+    done = run_block({"test_subject.py": MARKED, **files})
+    assert done.outcomes == ["PASSED"] * 3, done.stderr
+
+
+def test_what_stops_pytest_itself_is_told(run_block):
+    broken = "def pytest_collection_modifyitems(items): raise LookupError('no such device')\n"
+    done = run_block({"test_subject.py": "def test_it(): pass\n", "conftest.py": broken})
+    missing = done.events[-1]
+    assert (missing["event"], missing["reason"]) == ("missing", "configuration")
+    assert missing["message"] == "LookupError: no such device"
+
+
 def test_a_plugin_named_in_addopts_is_kept(run_block, tmp_path):
     files = {
         "lib/helper.py": "import pytest\n@pytest.fixture\ndef helped(): return 1\n",
