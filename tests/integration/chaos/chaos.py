@@ -10,6 +10,7 @@ is left out.
 from __future__ import annotations
 
 import argparse
+import atexit
 import json
 import os
 import random
@@ -210,8 +211,9 @@ def prepare(world: World, stage: str) -> None:
 def _make_ready(world: World) -> Path:
     status, _ = world.run(*world.arguments("matrix"))
     promise(status == 0, f"the matrix before ended with status {status}")
-    made = Path(tempfile.mkdtemp(prefix="repro-chaos-")) / "state"
-    return shutil.move(world.state, made)
+    folder = Path(tempfile.mkdtemp(prefix="repro-chaos-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return shutil.move(world.state, folder / "state")
 
 
 def table(results: Sequence[dict[str, object]]) -> str:

@@ -46,7 +46,7 @@ def harm_engine(number: signal.Signals, pause: float) -> Harm:
         time.sleep(rng.uniform(0.0, pause))
         engine.start()
         end(world, process)
-        return 1  # the trial that ran, if one did: a cell has one container at a time
+        return 0  # a trial that the engine took along runs again
 
     return harm
 
