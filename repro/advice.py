@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from repro import ui
 from repro.matrix import CellResult, Phase
@@ -21,18 +21,19 @@ def gist(message: str) -> str:
     return ui.one_line(" ".join(raised) or message)
 
 
-def next_step(results: Sequence[CellResult], told: Told, engine: str) -> str:
+def next_step(results: Sequence[CellResult], told: Told, engine: str, unbegun: Collection[str] = ()) -> str:
     """What to do next.
 
     Args:
         results: what is known of each cell.
         told: by cell id, what trials with other outcomes said.
         engine: the engine as asked for.
+        unbegun: ids of cells whose other failures are of tests that could not be collected.
     """
     broken = [result for result in results if result.phase is Phase.BROKEN]
     return (
         _mend(broken, told, engine)
-        or _begin_anew(results, told)
+        or _begin_anew(results, unbegun)
         or _other_failure(results)
         or _look_again(broken)
         or _go_on(results)
@@ -47,6 +48,11 @@ def _mend(broken: Sequence[CellResult], told: Told, engine: str) -> str:
             return "name one of these cases under subject.test in matrix.yaml, or with --test 'NAME[CASE]'"
         if module := _missing_module(note) or _missing_module(told.get(result.cell.id, "")):
             return _provide(module, engine)
+        if set(result.others) == {Outcome.COMPILE_ERROR} and not result.cell.on_gpu:
+            return (
+                "Triton's interpreter cannot run every kernel: try a machine with a GPU, another triton"
+                " in matrix.yaml, or another test or case with --test"
+            )
         if set(result.others) == {Outcome.SKIPPED}:
             return (
                 "the test skips itself: give it what it asks for under subject.requirements,"
@@ -64,10 +70,10 @@ def _provide(module: str, engine: str) -> str:
     )
 
 
-def _begin_anew(results: Sequence[CellResult], told: Told) -> str:
-    """Trials that could not import something count no more, once others could."""
-    if any(result.rate.trials and _missing_module(told.get(result.cell.id, "")) for result in results):
-        return "`repro matrix --fresh` begins anew, without the trials that lacked a package"
+def _begin_anew(results: Sequence[CellResult], unbegun: Collection[str]) -> str:
+    """Trials that could not begin say nothing any more, once others could."""
+    if any(result.rate.trials and result.cell.id in unbegun for result in results):
+        return "`repro matrix --fresh` begins anew, without the trials that could not begin at first"
     return ""
 
 

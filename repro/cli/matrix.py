@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
 import click
@@ -20,7 +20,10 @@ from repro.seeded import own_seeds
 from repro.stats import Stopping
 from repro.store import Ledger, Trial, set_aside
 from repro.subject import Subject
-from repro.trial.records import Mode
+from repro.trial.records import Mode, Outcome
+
+_LOOKED_AT = 20
+"""Trials of an outcome among which an example is chosen."""
 
 
 @click.command()
@@ -59,7 +62,8 @@ def matrix(
     notes = [note for result in results for note in _notes(result, examples[result.cell.id])]
     notes += seeded
     told = {cell: "\n".join(trial.message for trial in trials) for cell, trials in examples.items()}
-    step = next_step(results, told, workspace.engine_name)
+    unbegun = {cell for cell, trials in examples.items() if any(map(_never_began, trials))}
+    step = next_step(results, told, workspace.engine_name, unbegun)
     if as_json:
         click.echo(json.dumps(_as_json(workspace, tested, goal, results, notes, step), indent=2))
     else:
@@ -146,7 +150,18 @@ def _examples(result: CellResult, ledger: Ledger, subject: Subject, mode: Mode) 
         ledger.trials(cell=cell, revision=revision, test=test, mode=mode, outcomes=[outcome])
         for outcome in sorted(result.others)
     )
-    return [trial for trials in found for trial in islice(trials, 1)]
+    return [trial for trials in found if (trial := _telling(trials)) is not None]
+
+
+def _telling(trials: Iterable[Trial]) -> Trial | None:
+    """A trial that ran, where there is one: before it, the cell may have lacked what the test needs."""
+    first = list(islice(trials, _LOOKED_AT))
+    return next((trial for trial in first if not _never_began(trial)), first[0] if first else None)
+
+
+def _never_began(trial: Trial) -> bool:
+    """Whether the test could not even be collected, for another reason than that it is missing."""
+    return trial.outcome is Outcome.FAILED_OTHERWISE and trial.seconds is None
 
 
 def _own_seeds(workspace: Workspace, subject: Subject, ledger: Ledger) -> list[str]:

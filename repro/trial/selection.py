@@ -18,9 +18,18 @@ def short_id(node_id: str) -> str:
 def matching(name: str, ids: Sequence[str]) -> List[str]:
     """The ids that `name` means: the id itself, or all parametrizations of a name without brackets.
 
-    A name without its class matches where only one class has it.
+    A name without its class matches where only one class has it; letters beyond ASCII may stand as they are,
+    or escaped, as pytest writes them.
     """
-    name = short_id(name)
+    given = short_id(name)
+    return _matching(given, ids) or _matching(_escaped(given), ids)
+
+
+def _escaped(name: str) -> str:
+    return "".join(one if one.isascii() else one.encode("unicode_escape").decode("ascii") for one in name)
+
+
+def _matching(name: str, ids: Sequence[str]) -> List[str]:
     for key in (_itself, _without_parameters):
         found = [one for one in ids if key(one) == name]
         found = found or [one for one in ids if key(one).split("::")[-1] == name]

@@ -49,7 +49,7 @@ def test_what_stopped_the_cell_now_counts_more_than_what_stopped_it_before():
 
 def test_trials_that_lacked_a_package_are_left_behind_with_fresh():
     mended = result(Phase.DONE, passed=19, FAILED_OTHERWISE=1)
-    assert "repro matrix --fresh" in next_step([mended], {CELL.id: TRACEBACK}, "venv")
+    assert "repro matrix --fresh" in next_step([mended], {CELL.id: TRACEBACK}, "venv", {CELL.id})
 
 
 def test_another_failure_may_be_the_one_that_is_looked_for():
@@ -63,6 +63,11 @@ def test_a_test_that_skips_itself():
         [skipped], {CELL.id: "could not import 'autograd': No module named 'autograd'"}, "venv"
     )
     assert "skips itself" in next_step([skipped], {CELL.id: "needs CUDA"}, "venv")
+
+
+def test_a_kernel_that_the_interpreter_cannot_run():
+    refused = result(note="no trial passes or fails with the target signature", COMPILE_ERROR=5)
+    assert next_step([refused], {CELL.id: "AttributeError"}, "venv").startswith("Triton's interpreter")
 
 
 def test_the_gist_of_a_traceback_is_what_was_raised():

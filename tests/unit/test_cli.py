@@ -316,6 +316,29 @@ next: `repro status` lists the failing seeds; `repro matrix --mode fresh` gives 
 """
 
 
+def test_what_kept_the_test_from_beginning_is_left_behind_with_fresh(repro, engine):
+    lacking = {
+        "event": "missing",
+        "reason": "collection",
+        "outcome": "FAILED_OTHERWISE",
+        "message": "no einops",
+    }
+    engine.begin = lambda cell: lacking
+    _, out, _ = repro("matrix", "--only", OWN)
+    assert f"{OWN}: FAILED_OTHERWISE, such as seed 0: no einops\n" in out
+    engine.begin = lambda cell: None
+    engine.trial = lambda cell, seed: "FAILED_OTHERWISE" if seed == 9 else "PASSED"
+    _, out, _ = repro("matrix", "--only", OWN)
+    assert f"{OWN}: FAILED_OTHERWISE, such as seed 9: " in out
+    assert "next: if that other failure is the one you look for" in out
+    engine.trial = lambda cell, seed: "PASSED"
+    engine.begin = lambda cell: lacking
+    repro("matrix", "--only", NEXT)
+    engine.begin = lambda cell: None
+    _, out, _ = repro("matrix", "--only", NEXT)
+    assert "next: `repro matrix --fresh` begins anew" in out
+
+
 def test_a_test_that_seeds_itself_is_told(repro, engine):
     repro("matrix", "--only", OWN)
     for job in engine.jobs:

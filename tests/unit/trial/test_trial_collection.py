@@ -65,6 +65,12 @@ def test_a_name_with_one_parametrization_is_enough(run_block):
     assert run_block({"test_subject.py": PARAMETRIZED}, "test_single").outcomes == ["PASSED"] * 3
 
 
+@pytest.mark.parametrize("name", ["test_it[ünï→ x]", r"test_it[\xfcn\xef\u2192 x]", "test_it[a::b/[1]]"])
+def test_a_case_in_any_writing(run_block, name):
+    text = "import pytest\n@pytest.mark.parametrize('s', ['ünï→ x', 'a::b/[1]', 'ü'])\ndef test_it(s): pass\n"
+    assert run_block({"test_subject.py": text}, name).outcomes == ["PASSED"] * 3
+
+
 def test_a_list_of_ids(run_block):
     done = run_block({"test_subject.py": PARAMETRIZED}, "test_b*", expand="list")
     assert done.of("tests")[0]["ids"] == ["test_backward[float32]", "test_backward[float64]"]
