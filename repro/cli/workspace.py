@@ -6,7 +6,7 @@ import fcntl
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from repro.cells import Cell, Excluded, Expansion, expand, select
@@ -174,13 +174,16 @@ def make_runner(workspace: Workspace, ledger: Ledger, say: Say) -> Runner:
 
 
 def _here(expansion: Expansion) -> Expansion:
-    """The one cell that this interpreter is; the host engine can run no other."""
+    """The one cell that this interpreter is, with each environment that the cells have."""
     from repro.engines.host import host_cell
 
     here = host_cell()
+    environments = dict.fromkeys(cell.env for cell in expansion.cells) or [here.env]
+    cells = tuple(replace(here, env=env) for env in environments)
+    ids = {cell.id for cell in cells}
     reason = f"the host engine has one cell, what its interpreter holds: {here.id}"
-    others = [Excluded(cell=cell, reason=reason) for cell in expansion.cells if cell.id != here.id]
-    return Expansion(cells=(here,), excluded=(*expansion.excluded, *others))
+    others = [Excluded(cell=cell, reason=reason) for cell in expansion.cells if cell.id not in ids]
+    return Expansion(cells=cells, excluded=(*expansion.excluded, *others))
 
 
 def is_held(state: Path) -> bool:
