@@ -9,7 +9,7 @@ import click
 
 from repro import ui
 from repro.cells import Cell
-from repro.cli.options import Place, json_option, workspace_options
+from repro.cli.options import Place, json_option, same_options, workspace_options
 from repro.cli.workspace import Workspace
 from repro.doctor import checks
 from repro.engines.base import Check, CheckState
@@ -54,4 +54,5 @@ def _print(workspace: Workspace, found: list[Check]) -> None:
     title = f"profile {workspace.profile.name}, {ui.count(len(workspace.cells), 'cell')}"
     ui.print_table(("check", "state", "seen", "fix"), rows, title=title)
     blocked = [check.name for check in found if check.state is CheckState.FAIL]
-    click.echo(f"blocked by {', '.join(blocked)}" if blocked else "ready; next: repro matrix")
+    ready = f"ready; next: {same_options('matrix')}"
+    click.echo(f"blocked by {', '.join(blocked)}" if blocked else ready)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import re
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from repro.engines.base import GpuMode
 from repro.trial.records import Mode
@@ -140,6 +142,29 @@ trial_options = _together(
 )  # fmt: skip
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+
+
+def same_options(command: str) -> str:
+    """The command line of a subcommand, with what was given on the line of the one that runs.
+
+    For a subcommand that takes every option of this one; `--json` is left out.
+    """
+    context = click.get_current_context()
+    words = ["repro", command]
+    for param in context.command.params:
+        name = param.name or ""
+        if name != "as_json" and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            words += _given(param.opts[0], context.params[name])
+    return shlex.join(words)
+
+
+def _given(option: str, value: object) -> list[str]:
+    """An option as words of a command line."""
+    if value is True:
+        return [option]
+    values = value if isinstance(value, tuple) else (value,)
+    return [word for each in values for word in (option, str(each))]
+
 
 _PARTS = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s?)?")
 

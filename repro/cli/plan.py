@@ -7,7 +7,14 @@ import json
 import click
 
 from repro import ui
-from repro.cli.options import Place, json_option, subject_options, trial_options, workspace_options
+from repro.cli.options import (
+    Place,
+    json_option,
+    same_options,
+    subject_options,
+    trial_options,
+    workspace_options,
+)
 from repro.cli.workspace import Workspace
 from repro.engines.glance import glance
 from repro.plan import Plan, Row
@@ -66,7 +73,7 @@ def _print(workspace: Workspace, drawn: Plan) -> None:
         ui.print_table(("left out", "why"), left_out)
     click.echo(
         f"{drawn.builds} to build, {drawn.trials} trials, about {ui.duration(60 * drawn.minutes)}"
-        f" with {ui.count(drawn.workers, 'cell')} at a time; next: repro matrix"
+        f" with {ui.count(drawn.workers, 'cell')} at a time; next: {same_options('matrix')}"
     )
 
 

@@ -1,6 +1,7 @@
 """The command line: help, exit codes, what is printed where, and what is left alone."""
 
 import json
+import shlex
 import tempfile
 from pathlib import Path
 
@@ -244,6 +245,22 @@ profile cpu, 2 cells
 
 0 to build, 40 trials, about 20 s with 2 cells at a time; next: repro matrix
 """
+
+
+@pytest.mark.parametrize("command", ["plan", "doctor"])
+def test_the_next_step_keeps_what_was_given(repro, here, monkeypatch, command):
+    monkeypatch.setattr("repro.cli.doctor.checks", lambda **_: [])
+    (here / "matrix.yaml").rename(here / "my matrix.yaml")
+    given = "--matrix 'my matrix.yaml' --only 'torch*' --only '*cpu*' --state state --engine host"
+    status, out, err = repro(command, *shlex.split(given))
+    assert (status, err) == (0, "")
+    assert out.endswith(f"; next: repro matrix {given}\n")
+
+
+def test_the_next_step_of_a_plan_keeps_the_test_and_its_trials(repro):
+    given = "--test test_it --trials 30 --fresh"
+    _, out, _ = repro("plan", *shlex.split(given))
+    assert out.endswith(f"; next: repro matrix {given}\n")
 
 
 def test_plan_as_json(repro, engine):
