@@ -44,6 +44,12 @@ class Element:
         return any(_between(each) for each in self.derivatives)
 
     @property
+    def hides_a_jump(self) -> bool:
+        """Whether it is of a gradient whose one-sided derivatives could not be measured."""
+        unknown = any(each.why and "no gradient" not in each.why for each in self.derivatives)
+        return unknown and not any(each.jump is not None for each in self.derivatives)
+
+    @property
     def wrong_gradient(self) -> str:
         """The side whose gradient is not the derivative of its own function: "actual", "expected" or ""."""
         for each in self.derivatives:

@@ -21,7 +21,8 @@ def weigh(evidence: Evidence) -> Cause:
             return ruled_out(NAME, f"the failure is gone {what}")
     finite = [each for each in evidence.elements if each.finite and each.seed not in evidence.varying]
     gradient = [each for each in finite if each.wrong_gradient]
-    function = [each for each in finite if each.wrong_function and not each.wrong_gradient]
+    plain = [each for each in finite if not each.wrong_gradient and not each.hides_a_jump]
+    function = [each for each in plain if each.wrong_function]
     explained = len(gradient) + len(function)
     if not explained:
         return _whole(evidence)
@@ -56,4 +57,11 @@ def _whole(evidence: Evidence) -> Cause:
     jumps = sum(each.at_jump for each in evidence.elements)
     if jumps:
         return ruled_out(NAME, f"{wide.said}, but {jumps} failing elements lie where the derivative jumps")
+    hidden = sum(each.hides_a_jump for each in evidence.elements)
+    if hidden:
+        return untested(
+            NAME,
+            f"{wide.said}, but at {hidden} failing elements it could not be measured whether the derivative"
+            " jumps",
+        )
     return supported(NAME, wide.failed / wide.run, f"{wide.said}: more digits do not help")

@@ -22,6 +22,7 @@ Again = Callable[[Nudge], Session]
 """Runs the trial once more, with a change to one of its inputs."""
 
 OUT_OF_TIME = "there was no time left for it"
+ENDS_BEFORE = "with that element moved, the test ends before it differentiates"
 
 
 class Derivatives:
@@ -98,15 +99,18 @@ class Derivatives:
         base = self._base(side)
         if base is None:
             return {"why": "run again, the trial does not come to where it differentiates"}
-        quotients = []
+        quotients, ended = [], False
         for h in step_sizes(scale(leaf, side.element), EPSILON[name_of(leaf.dtype)]):
-            left, right = base.quotient(self._moved(side, -h)), base.quotient(self._moved(side, h))
+            runs = self._moved(side, -h), self._moved(side, h)
+            ended = ended or not all(calls for calls, _ in runs)
+            left, right = (base.quotient(run) for run in runs)
             noise = max(left[1], right[1], base.unsteady / h)
             quotients.append(Quotient(h, left[0], right[0], noise))
         steps = [{"h": each.h, "left": each.left, "right": each.right} for each in quotients]
         found = slopes(quotients)
         if found is None:
-            return {"steps": steps, "why": "too few of the steps give a finite value on both sides"}
+            few = "too few of the steps give a finite value on both sides"
+            return {"steps": steps, "why": ENDS_BEFORE if ended else few}
         return {"steps": steps, **judge(found, one.actual, one.expected, one.tolerance, one.control)}
 
     def _base(self, side: Side) -> Optional[_Base]:

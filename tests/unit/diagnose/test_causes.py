@@ -153,6 +153,17 @@ def test_a_jump_that_the_values_are_not_at_the_sides_of():
     assert jump.weigh(evidence(probes=look([element()], [away]))).verdict is Verdict.RULED_OUT
 
 
+def test_where_a_jump_may_hide_no_formula_is_blamed():
+    unknown = derivative(jump=None, why="there was no time left for it")
+    differing = [element(actual_float64=1.0, expected_float64=3.0)]
+    in_float64 = {**USUAL, **switched("float64", failed=True, error=2.0)}
+    made = evidence(probes=look(differing, [unknown]), switched=in_float64)
+    assert formula.weigh(made).verdict is Verdict.UNTESTED
+    assert jump.weigh(made).verdict is Verdict.UNTESTED
+    seen = evidence(probes=look(differing, []), switched=in_float64)
+    assert formula.weigh(seen).verdict is Verdict.SUPPORTED
+
+
 def test_memory_that_is_read_and_does_not_matter():
     made = evidence(
         switched={**USUAL, **switched("poison", failed=True, nan=1), **switched("zero-fill", failed=True)}

@@ -13,13 +13,16 @@ from repro.trial.probe.trial import begin, look_into
 from repro.trial.request import ProbeRequest
 
 
-def look(torch, path, function, **options):
-    """Probe `function`, which takes a measured `assert_close`; what `probe.jsonl` says then."""
+def look(torch, path, function, *, predicate=False, **options):
+    """Probe `function`, which takes a measured `assert_close` or `allclose`; what `probe.jsonl` says."""
     loaded("torch")
     comparisons = Comparisons()
     measure = functools.partial(measure_close, torch)
-    compared = Compared("torch.testing.assert_close", ("actual", "expected"), measure, {"equal_nan": False})
-    close = comparisons.wrap(torch.testing.assert_close, compared)
+    name, original = "torch.testing.assert_close", torch.testing.assert_close
+    if predicate:
+        name, original = "torch.allclose", torch.allclose
+    compared = Compared(name, ("actual", "expected"), measure, {"equal_nan": False}, predicate=predicate)
+    close = comparisons.wrap(original, compared)
 
     def run(inside):
         torch.manual_seed(1)

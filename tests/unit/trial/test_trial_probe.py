@@ -6,6 +6,8 @@ import numpy
 import pytest
 from probing import look
 
+from repro.trial.probe.derivative import ENDS_BEFORE
+
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.slow
 
@@ -230,6 +232,39 @@ def test_a_jump_of_the_derivative(probe, ours):
     controls = [one for one in found.derivatives if one.control]
     assert len(controls) == 4
     assert {(one.jump, one.actual_fits, one.expected_fits) for one in controls} == {(False, "both", "both")}
+
+
+@pytest.mark.parametrize("predicate", [False, True], ids=["assert_close", "allclose"])
+def test_outputs_that_are_checked_first_hide_no_jump(probe, predicate):
+    """With an input of one side moved, the outputs differ; the gradient is measured all the same."""
+
+    def test(close):
+        (a, b), w = leaves()
+        ours, theirs = kink(a), (b - 0.25).abs()
+        if predicate:
+            assert close(ours, theirs)
+        else:
+            close(ours, theirs)
+        (ours * w).sum().backward()
+        (theirs.neg().neg().clamp(min=0) * w).sum().backward()
+        assert close(a.grad, b.grad) in (None, True)
+
+    found = probe(test, controls=0, predicate=predicate)
+    jumps = [(one.side, one.element, one.jump) for one in found.derivatives]
+    assert jumps == [("actual", (3,), True), ("expected", (3,), True)]
+
+
+def test_a_test_that_ends_by_itself_where_an_input_moves(probe):
+    def test(close):
+        (a, b), w = leaves()
+        ours, theirs = kink(a), (b - 0.25).abs()
+        assert torch.equal(ours, theirs)
+        (ours * w).sum().backward()
+        (theirs.neg().neg().clamp(min=0) * w).sum().backward()
+        close(a.grad, b.grad)
+
+    found = probe(test, controls=0)
+    assert {one.why for one in found.derivatives} == {ENDS_BEFORE}
 
 
 def test_a_wrong_factor(probe):
