@@ -30,6 +30,7 @@ def one(point: Point, method: Method, run: int) -> dict[str, float]:
     return {
         "right": right,
         "wrong": answer.sure and not right and (answer.named or not inside),
+        "beside": answer.sure and bool(world.steps) and not inside,
         "named": answer.sure and answer.named,
         "undecided": not answer.sure,
         "claimed": answer.claimed if answer.sure else -1.0,
@@ -43,7 +44,8 @@ def measure(pool: Executor, point: Point, method: Method, runs: int) -> dict[str
     trials = sorted(row["trials"] for row in rows)
     claims = [row["claimed"] for row in rows if row["claimed"] >= 0]
     share = {
-        key: mean(row[key] for row in rows) for key in ("right", "wrong", "named", "undecided", "builds")
+        key: mean(row[key] for row in rows)
+        for key in ("right", "wrong", "beside", "named", "undecided", "builds")
     }
     return {
         **share,

@@ -54,10 +54,15 @@ def bayesect(world: World) -> Answer:
     size = world.point.size
     peer = Bisector(np.full(size, 1.0 / size))
     cap = 3000 if world.steps else 1000
+    skipped: set[int] = set()
     while world.trials < cap and peer.distribution.max() < ASKED:
         pick = int(peer.select())  # index 0 is its newest
         index = size - 1 - pick
-        peer.record(pick, world.fails(index) if world.visit(index) else None)
+        if index in skipped:
+            break  # with few candidates left it asks again and again for one that cannot be tested
+        if not world.visit(index):
+            skipped.add(index)
+        peer.record(pick, None if index in skipped else world.fails(index))
     claimed = float(peer.distribution.max())
     first_bad = size - 1 - int(peer.distribution.argmax())
     return Answer(first_bad - 1, first_bad, claimed >= ASKED, claimed, True)

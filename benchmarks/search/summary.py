@@ -18,6 +18,7 @@ ACCURACY: tuple[tuple[str, str, str, Callable[[Sequence[float]], float]], ...] =
     ("untestable clusters: right, worst point", "untestable", "right", min),
     ("two steps: neither in the answer, worst point", "two steps", "wrong", max),
     ("slope: a candidate named, worst point", "ramp", "named", max),
+    ("slope: the rate changes nowhere in the answer, worst point", "ramp", "beside", max),
     ("slope: undecided, worst point", "ramp", "undecided", max),
 )
 """(what is shown, shape of the point, measure, which of the points and build costs)."""
@@ -63,7 +64,7 @@ def _accuracy(rows: Rows) -> Iterator[str]:
     yield "| share of runs | " + " | ".join(heads) + " |"
     yield "| --- |" + " --: |" * len(sizes)
     for label, shape, key, pick in ACCURACY:
-        shares = ([row[key] for row in _own(rows, size, shape)] for size in sizes)
+        shares = ([row[key] for row in _own(rows, size, shape) if key in row] for size in sizes)
         yield f"| {label} | " + " | ".join(f"{100 * pick(s):.1f} %" if s else "-" for s in shares) + " |"
 
 
