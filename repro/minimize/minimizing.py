@@ -7,23 +7,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from repro import ui
-from repro.bisect.check import Rates
 from repro.bisect.tryout import own_seeds
 from repro.errors import NotReproducedError
 from repro.minimize.answer import Minimized, Step
 from repro.minimize.blocks import Blocks, key_of, only, outcomes
 from repro.minimize.case import Case, Kind, Parameter, parameters_of
 from repro.minimize.gradients import look_at_gradients
+from repro.minimize.often import AsOften
 from repro.minimize.shrink import Shrinking, Verdict
 from repro.minimize.trying import BATCH, ByRate, ByReplay, TimeIsUp, Trying
 from repro.trial.records import Event
 
-_SEEN = 8
+_SEEN = 20
 """Failures that a rate is taken from, before cases are held against it."""
 _CONFIRM = 9
 """Further runs of the first failure: one that comes in two of three runs passes in 2 % of cases."""
-_HIGHEST = 0.98
-"""A failure that comes by chance is never taken to come always: one pass would end it."""
 _TYPES = ("float64", "float32", "float16", "bfloat16")
 
 
@@ -159,14 +157,14 @@ class Minimizing:
     def _by_rate(
         self, key: str, parameters: Sequence[Parameter], first: int
     ) -> tuple[ByRate, tuple[int, int]]:
-        failed = run = 0
+        failed = passed = run = 0
         while failed < _SEEN and run < self.options.most and self.blocks.left > 0:
             size = min(max(BATCH, run), self.options.most - run)
             events, _ = self.blocks.run(list(range(first + run, first + run + size)), {})
-            more, passed, others = outcomes(events, key)
-            failed, run = failed + more, run + size
+            more, without, others = outcomes(events, key)
+            failed, passed, run = failed + more, passed + without, run + size
             key = key or _first_key(events)
-            if others.total() > more + passed:
+            if others.total() > more + without:
                 break
         if failed < 2:
             raise NotReproducedError(
@@ -174,13 +172,11 @@ class Minimizing:
                 why="the failure does not replay from its seed, so that only rates can tell",
                 next_step="give it more time: --budget 1h; or name a seed that fails every time: --seed N",
             )
-        rate = min(failed / run, _HIGHEST)
-        rates = Rates(good=self.options.share * rate, bad=rate, error=self.options.error)
-        self.say(
-            f"{failed} of {run} fail; a smaller case is kept if it fails in {ui.percent(rates.good)} at least"
-        )
+        often = AsOften(failed=failed, passed=passed, share=self.options.share, error=self.options.error)
+        least = ui.percent(often.least)
+        self.say(f"{failed} of {run} fail; a smaller case is kept if it fails in {least} at least")
         trying = ByRate(
-            blocks=self.blocks, parameters=parameters, key=key, rates=rates, next_seed=first + run
+            blocks=self.blocks, parameters=parameters, key=key, often=often, next_seed=first + run
         )
         return trying, (failed, run)
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from repro.bisect.check import Answer, Rates
 from repro.bisect.kept import Inputs
 from repro.minimize.blocks import Blocks, only, outcomes
 from repro.minimize.case import Case, Parameter
+from repro.minimize.often import AsOften
 from repro.minimize.shrink import Verdict
 from repro.trial.records import Event
 
@@ -18,7 +18,7 @@ CASE_SECONDS = 120.0
 BATCH = 50
 """Trials of the first process, where rates decide; each further one doubles what there is."""
 MOST = 1000
-"""Trials of one case, where rates decide: one that is undecided by then is not kept."""
+"""Trials of one case, where rates decide: one that is undecided by then is what is likelier."""
 
 
 class TimeIsUp(Exception):  # noqa: N818
@@ -156,23 +156,20 @@ class ByReplay:
 
 @dataclass(kw_only=True)
 class ByRate:
-    """A failure that comes by chance: a case is kept if it fails often enough, by Wald's sequential test.
-
-    A case whose rate is at most `rates.good` is kept, and one whose rate is at least `rates.bad` is not,
-    with a chance of `rates.error` each.
+    """A failure that comes by chance: a case is kept if it fails as often as the first one.
 
     Args:
         blocks: runs trials.
         parameters: what the case is made of.
         key: key of the signature that has to stay.
-        rates: what tells a case that is kept (`bad`) from one that is not (`good`), and the error.
+        often: tells one that does.
         next_seed: the first fresh seed.
     """
 
     blocks: Blocks
     parameters: Sequence[Parameter]
     key: str
-    rates: Rates
+    often: AsOften
     next_seed: int
     failure: Failure | None = None
 
@@ -184,17 +181,17 @@ class ByRate:
     def attempt(self, case: Case) -> Tried:
         """Trials until it is clear what the case is."""
         failed = passed = strange = 0
-        answer: Answer | None = None
-        while answer is None and failed + passed + strange < MOST:
+        kept: bool | None = None
+        while kept is None and failed + passed + strange < MOST:
             if self.blocks.left <= 0:
                 raise TimeIsUp
             done = failed + passed + strange
             more = self._batch(case, min(max(BATCH, done), MOST - done))
             failed, passed, strange = failed + more[0], passed + more[1], strange + more[2]
-            answer = self.rates.decide(failed, passed)
-            if strange > failed + passed:
-                break
-        verdict = Verdict.STAYS if answer is Answer.BAD else Verdict.GONE
+            kept = False if strange > failed + passed else self.often.decide(failed, passed)
+        if kept is None:
+            kept = self.often.log_odds(failed, passed) > 0.0
+        verdict = Verdict.STAYS if kept else Verdict.GONE
         how = f"{failed} of {failed + passed} failed" + (f", {strange} otherwise" if strange else "")
         return Tried(verdict=verdict, trials=failed + passed + strange, how=how)
 

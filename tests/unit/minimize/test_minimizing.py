@@ -2,13 +2,13 @@
 
 import hashlib
 import json
+import math
 import random
 from types import SimpleNamespace
 
 import pytest
 from fake_engine import FakeEngine, bench
 
-from repro.bisect.check import Rates
 from repro.bisect.kept import Inputs
 from repro.errors import NotReproducedError
 from repro.minimize import Minimizing, Options, to_json
@@ -16,6 +16,7 @@ from repro.minimize.blocks import FOLDER, Blocks
 from repro.minimize.case import Kind, Parameter
 from repro.minimize.journal import Journal, Ran
 from repro.minimize.kept import kept_case
+from repro.minimize.often import AsOften
 from repro.minimize.shrink import Verdict
 from repro.minimize.trying import ByRate
 from repro.store import Ledger
@@ -226,24 +227,49 @@ def test_a_line_that_was_cut_off_counts_for_nothing(tmp_path):
     assert len(Journal.open(tmp_path, {"seed": 1}, fresh=True)) == 0
 
 
-@pytest.mark.parametrize(("true", "kept"), [(0.5, True), (1.0, False)])
-def test_the_chance_of_a_wrong_answer_is_as_stated(true, kept):
-    """200 cases at half of the rate, and 200 at all of it: 5 % go wrong at most, less two standard errors."""
-    rates = Rates(good=0.1, bad=0.2, error=0.05)
+@pytest.mark.parametrize("rate", [0.5, 0.2])
+@pytest.mark.parametrize(("share", "kept"), [(0.5, True), (1.0, False)])
+def test_the_chance_of_a_wrong_answer_is_as_stated(rate, share, kept):
+    """200 first cases, each measured until 20 failures, and a case of each at half its rate or at all of it.
+
+    5 % go wrong at most, less two standard errors.
+    """
     chance, wrong = random.Random(3), 0
+
+    def failures(rate, size):
+        return sum(chance.random() < rate for _ in range(size))
 
     class Fake(ByRate):
         def _batch(self, case, size):
-            failed = sum(chance.random() < 0.2 * true for _ in range(size))
+            failed = failures(share * rate, size)
             return failed, size - failed, 0
 
     class Endless:
         left = 1.0
 
     for _ in range(200):
-        trying = Fake(blocks=Endless(), parameters=[], key="", rates=rates, next_seed=0)
+        failed = run = 0
+        while failed < 20:
+            failed, run = failed + failures(rate, 50), run + 50
+        often = AsOften(failed=failed, passed=run - failed, share=0.5, error=0.05)
+        trying = Fake(blocks=Endless(), parameters=[], key="", often=often, next_seed=0)
         wrong += (trying.attempt(None).verdict is Verdict.STAYS) is kept
     assert wrong <= 0.05 * 200 + 2 * (0.05 * 0.95 * 200) ** 0.5
+
+
+def test_a_rate_that_is_well_known_is_held_against_itself_and_its_share():
+    """With a million trials of the first case the test is Wald's for two known rates."""
+    often = AsOften(failed=200_000, passed=800_000, share=0.5, error=0.05)
+    expected = 7 * math.log(0.2 / 0.1) + 23 * math.log(0.8 / 0.9)
+    assert often.log_odds(7, 23) == pytest.approx(expected, rel=1e-2)
+    assert often.least == 0.1
+    assert (often.decide(0, 60), often.decide(30, 60), often.decide(1, 5)) == (False, True, None)
+
+
+@pytest.mark.parametrize("wrong", [{"failed": 0}, {"passed": -1}, {"share": 1.0}, {"error": 0.5}])
+def test_a_test_of_a_rate_needs_one(wrong):
+    with pytest.raises(ValueError, match="no test of a rate"):
+        AsOften(**{"failed": 3, "passed": 9, "share": 0.5, "error": 0.05, **wrong})
 
 
 def test_a_dtype_by_name_is_no_option_to_simplify():
