@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from repro.store import Ledger
 from repro.store.sound import read_sound_events
+from repro.trial.own_seeds import TRIALS
 from repro.trial.records import Event, Mode
 
 _BLOCKS = 3
@@ -20,11 +22,10 @@ def own_seeds(ledger: Ledger, state: Path, *, cell: str, revision: str, test: st
         ledger: knows the test's blocks.
         state: the run's folder, with the evidence in `blocks/`.
     """
-    names = ledger.block_names(cell=cell, revision=revision, test=test, mode=Mode.SEEDS)
-    files = (state / "blocks" / name / "records.jsonl" for name in islice(names, _BLOCKS))
+    names = ledger.newest_blocks(_BLOCKS, cell=cell, revision=revision, test=test, mode=Mode.SEEDS)
     libraries: dict[str, None] = {}
-    for file in files:
-        for event in read_sound_events(file):
+    for name in names:
+        for event in _looked_at(state / "blocks" / name / "records.jsonl"):
             if event["event"] == Event.OWN_SEEDS:
                 libraries.update(dict.fromkeys(event["libraries"]))
     if not libraries:
@@ -34,3 +35,13 @@ def own_seeds(ledger: Ledger, state: Path, *, cell: str, revision: str, test: st
         f"the test, or a fixture of it, seeds {named} itself: what it draws from there is the same"
         " in every trial, so these are repetitions of one case; take its seed out to see others"
     )
+
+
+def _looked_at(file: Path) -> Iterator[dict[str, Any]]:
+    """The events up to the last trial that was looked at for this, not all that a long block holds."""
+    left = TRIALS
+    for event in read_sound_events(file):
+        left -= event["event"] == Event.START
+        if left < 0:
+            return
+        yield event

@@ -9,11 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import click
-from click.core import ParameterSource
 
 from repro import ui
 from repro.cells import Cell, newest_released, select
-from repro.cli.options import Place, json_option, subject_options, workspace_options
+from repro.cli.options import Place, given_options, json_option, subject_options, workspace_options
 from repro.cli.workspace import Workspace, only_run, open_runner
 from repro.errors import NotReproducedError, UsageError
 from repro.kernels import Comparison, Kernel, collect, compare
@@ -110,7 +109,7 @@ def _check_caches(cache: Path | None, against_cache: Path | None) -> None:
             why="two folders of Triton's cache are compared with each other, not with a cell",
             next_step=f"repro kernels --cache DIR --against-cache {against_cache}",
         )
-    given = _given_beside_caches() if cache is not None else []
+    given = [option for option, _ in given_options(besides=_WITH_CACHES)] if cache is not None else []
     if given:
         raise UsageError(
             f"--cache does not go together with {', '.join(given)}",
@@ -118,17 +117,6 @@ def _check_caches(cache: Path | None, against_cache: Path | None) -> None:
             next_step=f"leave {'it' if len(given) == 1 else 'them'} out; or leave --cache out, "
             "to compile the test's kernels anew",
         )
-
-
-def _given_beside_caches() -> list[str]:
-    context = click.get_current_context()
-    return [
-        param.opts[0]
-        for param in context.command.params
-        if param.name is not None
-        and param.name not in _WITH_CACHES
-        and context.get_parameter_source(param.name) is ParameterSource.COMMANDLINE
-    ]
 
 
 def _program(nvdisasm: str | None) -> str | None:

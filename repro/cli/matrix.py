@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import islice
 
 import click
@@ -57,17 +58,11 @@ def matrix(
             _set_aside(workspace, tested, goal.mode)
         with workspace.ledger() as ledger, open_board(workspace.cells) as board:
             results = _run(workspace, tested, goal, ledger, board, jobs)
-            seeded = _own_seeds(workspace, tested, ledger) if goal.mode is Mode.SEEDS else []
-            examples = {each.cell.id: _examples(each, ledger, tested, goal.mode) for each in results}
-    notes = [note for result in results for note in _notes(result, examples[result.cell.id])]
-    notes += seeded
-    told = {cell: "\n".join(trial.message for trial in trials) for cell, trials in examples.items()}
-    unbegun = {cell for cell, trials in examples.items() if any(map(_never_began, trials))}
-    step = next_step(results, told, workspace.engine_name, unbegun)
+            answer = _answer(workspace, tested, goal, results, ledger)
     if as_json:
-        click.echo(json.dumps(_as_json(workspace, tested, goal, results, notes, step), indent=2))
+        click.echo(json.dumps(_as_json(workspace, answer), indent=2))
     else:
-        _print(workspace, tested, goal, results, notes, step)
+        _print(workspace, answer)
     return _exit_code(results)
 
 
@@ -107,23 +102,48 @@ def _run(
 # Results ---------------------------------------------------------------------------------------------------
 
 
-def _print(
-    workspace: Workspace,
-    subject: Subject,
-    goal: Goal,
-    results: Sequence[CellResult],
-    notes: Sequence[str],
-    step: str,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class _Answer:
+    """What a run came to, and what to say of it.
+
+    Args:
+        subject: code and test that ran.
+        goal: what was wanted of each cell.
+        results: of each cell.
+        notes: sentences on cells that are broken, on other outcomes, on the test's own seeds.
+        step: what to do next.
+    """
+
+    subject: Subject
+    goal: Goal
+    results: Sequence[CellResult]
+    notes: Sequence[str]
+    step: str
+
+
+def _answer(
+    workspace: Workspace, subject: Subject, goal: Goal, results: Sequence[CellResult], ledger: Ledger
+) -> _Answer:
+    examples = {each.cell.id: _examples(each, ledger, subject, goal.mode) for each in results}
+    notes = [note for result in results for note in _notes(result, examples[result.cell.id])]
+    notes += _own_seeds(workspace, subject, ledger) if goal.mode is Mode.SEEDS else []
+    told = {cell: "\n".join(trial.message for trial in trials) for cell, trials in examples.items()}
+    unbegun = {cell for cell, trials in examples.items() if any(map(_never_began, trials))}
+    step = next_step(results, told, workspace.engine_name, unbegun)
+    return _Answer(subject=subject, goal=goal, results=results, notes=notes, step=step)
+
+
+def _print(workspace: Workspace, answer: _Answer) -> None:
     shown = [index for index, column in enumerate(COLUMNS) if column != "left>"]
-    rows = [[row(result)[index] for index in shown] for result in results]
-    ui.print_table([COLUMNS[index] for index in shown], rows, title=_title(subject, goal))
+    rows = [[row(result)[index] for index in shown] for result in answer.results]
+    title = _title(answer.subject, answer.goal)
+    ui.print_table([COLUMNS[index] for index in shown], rows, title=title)
     if workspace.expansion.excluded:
         left_out = [(each.cell.id, each.reason) for each in workspace.expansion.excluded]
         ui.print_table(("left out", "why"), left_out)
-    for note in (*notes, *_legend(results)):
+    for note in (*answer.notes, *_legend(answer.results)):
         click.echo(note)
-    click.echo(f"next: {step}")
+    click.echo(f"next: {answer.step}")
 
 
 def _title(subject: Subject, goal: Goal) -> str:
@@ -186,22 +206,16 @@ def _legend(results: Sequence[CellResult]) -> list[str]:
     return legend
 
 
-def _as_json(
-    workspace: Workspace,
-    subject: Subject,
-    goal: Goal,
-    results: Sequence[CellResult],
-    notes: Sequence[str],
-    step: str,
-) -> dict[str, object]:
+def _as_json(workspace: Workspace, answer: _Answer) -> dict[str, object]:
+    subject = answer.subject
     return {
         "profile": workspace.profile.name,
         "subject": {"origin": subject.origin, "revision": subject.revision, "test": subject.test},
-        "mode": goal.mode.value,
-        "cells": [_cell_json(result) for result in results],
+        "mode": answer.goal.mode.value,
+        "cells": [_cell_json(result) for result in answer.results],
         "excluded": [{"id": each.cell.id, "reason": each.reason} for each in workspace.expansion.excluded],
-        "notes": list(notes),
-        "next": step,
+        "notes": list(answer.notes),
+        "next": answer.step,
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -149,16 +149,28 @@ def same_options(command: str) -> str:
 
     For a subcommand that takes every option of this one; `--json` is left out.
     """
-    context = click.get_current_context()
     words = ["repro", command]
-    for param in context.command.params:
-        name = param.name or ""
-        if name != "as_json" and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            words += _given(param.opts[0], context.params[name])
+    for option, value in given_options(besides=("as_json",)):
+        words += _as_words(option, value)
     return shlex.join(words)
 
 
-def _given(option: str, value: object) -> list[str]:
+def given_options(besides: Collection[str]) -> list[tuple[str, object]]:
+    """The options that stand on the line of the subcommand that runs, and their values.
+
+    Args:
+        besides: parameters that are left out, by their names in Python.
+    """
+    context = click.get_current_context()
+    named = ((param.name or "", param.opts[0]) for param in context.command.params)
+    return [
+        (option, context.params[name])
+        for name, option in named
+        if name not in besides and context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    ]
+
+
+def _as_words(option: str, value: object) -> list[str]:
     """An option as words of a command line."""
     if value is True:
         return [option]

@@ -69,23 +69,22 @@ class Blocks:
             Interrupted: as `Runner.run`.
         """
         key = _key(seeds, extra, inputs)
+        order = self._order(seeds, extra, inputs)
         ran = self.journal.take(key) if self.journal is not None else None
         if ran is None:
-            ran = self._run(seeds, extra, inputs)
+            ran = self._run(order)
             cut_short = "reduce" in extra and self.left <= 0
             if self.journal is not None and not cut_short:
                 self.journal.add(key, ran)
-        asked = None if "reduce" in extra else seeds  # reducing goes back to the seeds of kept inputs
-        events = list(read_sound_events(ran.folder / "records.jsonl", asked=asked))
+        events = list(read_sound_events(ran.folder / "records.jsonl", asked=order.asked))
         self.trials += sum(event["event"] == Event.END for event in events)
         self.processes += 1
         self.seconds += ran.seconds
         return events, ran.folder
 
-    def _run(self, seeds: Sequence[int], extra: Mapping[str, object], inputs: Inputs | None) -> Ran:
-        began = self.clock()
+    def _order(self, seeds: Sequence[int], extra: Mapping[str, object], inputs: Inputs | None) -> Order:
         replay = {inputs.identity: inputs.file} if inputs is not None and inputs.file is not None else {}
-        order = Order(
+        return Order(
             seeds=seeds,
             mode=Mode.REPLAY,
             gpu=self.gpu,
@@ -95,6 +94,9 @@ class Blocks:
             once=True,
             extra=extra,
         )
+
+    def _run(self, order: Order) -> Ran:
+        began = self.clock()
         ran = self.runner.run(self.target, self.prepared, order)
         ran.require("the trials of a smaller case could not run")
         return Ran(folder=ran.folders[-1], seconds=self.clock() - began)

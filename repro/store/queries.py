@@ -227,12 +227,12 @@ class Queries:
         with schema.understood(self.path):
             return [Environment(hash=hash_, cell=cell, facts=_facts(facts)) for hash_, cell, facts in rows]
 
-    def block_names(self, *, cell: str, revision: str, test: str, mode: Mode) -> list[str]:
-        """Blocks of trials that are about the same, the newest first."""
+    def newest_blocks(self, most: int, *, cell: str, revision: str, test: str, mode: Mode) -> list[str]:
+        """Names of blocks of trials that are about the same, the newest first."""
         rows = self._all(
             "SELECT name FROM blocks WHERE cell = ? AND revision = ? AND test = ? AND mode = ?"
-            " ORDER BY id DESC",
-            *(cell, revision, test, mode.value),
+            " ORDER BY id DESC LIMIT ?",
+            *(cell, revision, test, mode.value, most),
         )
         return [name for (name,) in rows]
 

@@ -11,7 +11,7 @@ from repro.config import SubjectSpec
 from repro.config.problems import listing, nearest
 from repro.errors import UsageError
 from repro.subject import tree
-from repro.subject.beside import Beside, beside
+from repro.subject.beside import beside
 from repro.subject.git import GitError, git
 from repro.subject.location import address_of, folder_of, is_folder
 from repro.subject.mirrors import mirror
@@ -104,12 +104,12 @@ def commit_copy(picked: Picked, state: Path, origin: str) -> Copy:
         UsageError: when none of the parts is there, or a link leads outside.
         NotReadyError: when the disk is full, or the repository lacks an object.
     """
-
-    more = _beside(picked)
+    own = _picked_entries(picked)
+    more = beside(picked.repository, picked.commit, own, prefix=picked.prefix, files=picked.files)
     revision = _revision(picked) + more.mark
 
     def fill(target: Path) -> Filled:
-        export_entries(picked.repository, _picked_entries(picked), target)
+        export_entries(picked.repository, own, target)
         more.write(picked.repository, target)
         tagged = version_from_tags(picked.repository, picked.commit)
         return Filled(revision=revision, notes=notes_of(target, more.notes), tagged=tagged)
@@ -125,11 +125,6 @@ def _revision(picked: Picked) -> str:
     if picked.files or picked.prefix:
         return f"content-{tree.digest(_picked_entries(picked))}"
     return picked.commit if picked.other is None else f"{picked.commit}+tests-{picked.other[:12]}"
-
-
-def _beside(picked: Picked) -> Beside:
-    own = _picked_entries(picked)
-    return beside(picked.repository, picked.commit, own, prefix=picked.prefix, files=picked.files)
 
 
 def _picked_entries(picked: Picked) -> list[tree.Entry]:

@@ -19,7 +19,8 @@ SPEC = b"version https://git-lfs.github.com/spec/"
 """What a pointer begins with."""
 
 _POINTER = re.compile(re.escape(SPEC) + rb"v1\noid sha256:([0-9a-f]{64})\nsize (\d{1,15})\n?")
-_LONGEST = 1024
+LONGEST = 1024
+"""Bytes of a pointer, below."""
 _LARGEST = 2 * 2**30
 """Bytes of one file that is copied."""
 _PIECE = 2**20
@@ -60,7 +61,7 @@ def large_files(
         return []
     files = [entry for entry in entries if entry.mode != tree.LINK]
     sizes = _sizes(repository, {entry.blob for entry in files}, alternates)
-    small = [entry for entry in files if len(SPEC) < sizes.get(entry.blob, 0) < _LONGEST]
+    small = [entry for entry in files if len(SPEC) < sizes.get(entry.blob, 0) < LONGEST]
     found = []
     for entry, content in contents(repository, small, alternates=alternates):
         pointer = _POINTER.fullmatch(content)

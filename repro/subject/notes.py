@@ -7,9 +7,8 @@ from pathlib import Path
 
 from repro.subject import tree
 from repro.subject.git import git
-from repro.subject.largefiles import SPEC
+from repro.subject.largefiles import LONGEST, SPEC
 
-_LONGEST = 1024
 _SHOWN = 3
 
 
@@ -32,7 +31,7 @@ def notes_of(root: Path, submodules: Sequence[str]) -> list[str]:
 
 def _pointers(root: Path) -> Iterator[str]:
     for path in root.rglob("*"):
-        if not path.is_symlink() and path.is_file() and len(SPEC) < path.stat().st_size < _LONGEST:
+        if not path.is_symlink() and path.is_file() and len(SPEC) < path.stat().st_size < LONGEST:
             with path.open("rb") as stream:
                 if stream.read(len(SPEC)) == SPEC:
                     yield path.relative_to(root).as_posix()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -75,9 +75,10 @@ def submodules_of(repository: Path, commit: str, prefix: str, files: Sequence[st
         files: parts below the prefix; empty for all.
     """
     held = Held()
-    first = _Level(commit, prefix, "", ())
-    if any(_links(repository, first, held)):
-        _fill(repository, _Level(commit, prefix, "", _modules(repository)), files, held)
+    links = _links(repository, commit, prefix, held)
+    if links:
+        modules = tuple(folder / "modules" for folder in git_folders(repository))
+        _fill(repository, _Level(commit, prefix, "", modules), links, files, held)
     return held
 
 
@@ -87,13 +88,11 @@ def git_folders(repository: Path) -> list[Path]:
     return list(dict.fromkeys((repository / folder).resolve() for folder in said))
 
 
-def _modules(repository: Path) -> tuple[Path, ...]:
-    return tuple(folder / "modules" for folder in git_folders(repository))
-
-
-def _fill(repository: Path, level: _Level, files: Sequence[str], held: Held) -> None:
+def _fill(
+    repository: Path, level: _Level, links: Sequence[tuple[str, str]], files: Sequence[str], held: Held
+) -> None:
     names = _names(repository, level, held)
-    for path, commit in _links(repository, level, held):
+    for path, commit in links:
         place = f"{level.at}{path}"
         if not _wanted(place, files):
             continue
@@ -106,7 +105,9 @@ def _fill(repository: Path, level: _Level, files: Sequence[str], held: Held) -> 
         held.homes += [home] if home not in held.homes else []
         found = (tree.Entry(path=f"{place}/{one.path}", mode=one.mode, blob=one.blob) for one in entries)
         held.entries += [entry for entry in found if tree.within(entry.path, files)]
-        _fill(repository, _Level(commit, "", f"{place}/", (home / "modules",), level.depth + 1), files, held)
+        if inner := _links(repository, commit, "", held):
+            below = _Level(commit, "", f"{place}/", (home / "modules",), level.depth + 1)
+            _fill(repository, below, inner, files, held)
 
 
 def _wanted(place: str, files: Sequence[str]) -> bool:
@@ -114,22 +115,17 @@ def _wanted(place: str, files: Sequence[str]) -> bool:
     return tree.within(place, files) or any(part.startswith(f"{place}/") for part in files)
 
 
-def _links(repository: Path, level: _Level, held: Held) -> Iterator[tuple[str, str]]:
-    """Paths and commits of the submodules that a commit names itself."""
-    said = git(
-        repository,
-        "ls-tree",
-        "-r",
-        "-z",
-        "--full-tree",
-        f"{level.commit}:{level.root}",
-        alternates=held.objects,
-    )
-    for row in said.split("\0"):
+def _links(repository: Path, commit: str, root: str, held: Held) -> list[tuple[str, str]]:
+    """Paths and commits of the submodules that a folder of a commit names itself."""
+    asked = ("ls-tree", "-r", "-z", "--full-tree", f"{commit}:{root}")
+    rows = git(repository, *asked, alternates=held.objects).split("\0")
+    links = []
+    for row in rows:
         facts, _, path = row.partition("\t")
-        commit = facts.rpartition(" ")[2]
-        if facts.startswith(_LINK) and _ID.fullmatch(commit):
-            yield path, commit
+        linked = facts.rpartition(" ")[2]
+        if facts.startswith(_LINK) and _ID.fullmatch(linked):
+            links.append((path, linked))
+    return links
 
 
 def _names(repository: Path, level: _Level, held: Held) -> dict[str, str]:

@@ -6,7 +6,7 @@ import random
 import sys
 from typing import Any, Dict, List, Optional, Set, Tuple
 
-_TRIALS = 8
+TRIALS = 8
 """Trials that are looked at; the first ones may have ended before the test came to its seed."""
 
 
@@ -20,7 +20,7 @@ class OwnSeeds:
     def __init__(self) -> None:
         self._seen: Dict[Tuple[str, Any], int] = {}
         self._found: Set[str] = set()
-        self._left = _TRIALS
+        self._left = TRIALS
 
     def look(self, seed: int) -> List[str]:
         """After a trial: the libraries that were found just now, such as `torch`."""

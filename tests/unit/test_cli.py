@@ -359,8 +359,11 @@ def test_what_kept_the_test_from_beginning_is_left_behind_with_fresh(repro, engi
 def test_a_test_that_seeds_itself_is_told(repro, engine):
     repro("matrix", "--only", OWN)
     for job in engine.jobs:
-        with (job.records / "records.jsonl").open("a") as records:
-            records.write(json.dumps({"event": "own_seeds", "libraries": ["torch", "numpy"]}) + "\n")
+        file = job.records / "records.jsonl"
+        lines = file.read_text().splitlines()
+        second = [place for place, line in enumerate(lines) if json.loads(line)["event"] == "end"][1]
+        lines.insert(second + 1, json.dumps({"event": "own_seeds", "libraries": ["torch", "numpy"]}))
+        file.write_text("".join(f"{line}\n" for line in lines))
     _, out, _ = repro("matrix", "--only", OWN)
     assert "\nthe test, or a fixture of it, seeds torch and numpy itself: " in out
     _, out, _ = repro("matrix", "--only", OWN, "--mode", "fresh")

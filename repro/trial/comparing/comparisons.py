@@ -56,8 +56,7 @@ class Comparisons:
         self._inside = False
         self._observer: Optional[Observer] = None
         self._settled: Sequence[bool] = ()
-        self.verdicts: List[bool] = []
-        """Whether each comparison of the trial that was observed last had passed."""
+        self._verdicts: List[bool] = []  # of the trial that was observed last
         self.known: Dict[Tuple[int, int], Dict[str, Any]] = {}
         """Numbers of the comparison that is being made, by the ids of its tensors."""
 
@@ -69,20 +68,20 @@ class Comparisons:
     @contextlib.contextmanager
     def observed_by(self, observer: Observer) -> Iterator[None]:
         """Hand every comparison of the body on, while its tensors are at hand."""
-        self._observer, self.verdicts = observer, []
+        self._observer, self._verdicts = observer, []
         try:
             yield
         finally:
             self._observer = None
 
     @contextlib.contextmanager
-    def passing_as(self, verdicts: Sequence[bool]) -> Iterator[None]:
-        """Let comparisons of the body pass, unseen, where they passed in another run of the trial.
+    def passing_again(self) -> Iterator[None]:
+        """Let comparisons of the body pass, unseen, where they passed in the run that was observed last.
 
         For a run with an input moved on one side: an earlier check of outputs would end it before it
         comes to what is looked for.
         """
-        self._settled = verdicts
+        self._settled = self._verdicts
         try:
             yield
         finally:
@@ -171,7 +170,7 @@ class Comparisons:
     ) -> None:
         index, self._count = self._count, self._count + 1
         if self._observer is not None:
-            self.verdicts.append(passed)
+            self._verdicts.append(passed)
         if not passed:
             self._failed = (index, error)
         if self._records is None or index >= _MOST:

@@ -57,7 +57,7 @@ def _run_moved(run: Run, comparisons: Comparisons, nudge: Nudge) -> Session:
     """Run the trial once more with one element of one input moved, for the values of its functions alone."""
     session = Session(sys.modules["torch"], lambda: comparisons.busy, nudge=nudge)
     try:
-        with comparisons.passing_as(comparisons.verdicts):
+        with comparisons.passing_again():
             run(session.watching())
     finally:
         nudge.take_back()
