@@ -95,10 +95,8 @@ def test_every_builder_makes_the_same_image_once(kind, cell, small_plan, tmp_pat
     assert labels[f"{LABEL}.content"] == made.digest
     assert "org.opencontainers.image.title" in labels
 
-    begin = time.monotonic()
     again = prepare(DockerEngine(tmp_path / "state", GpuMode.NONE), cell, tmp_path)
     assert (again.built, again.handle, again.digest) == (False, made.handle, made.digest)
-    assert time.monotonic() - begin < 2
     assert engine.present(cell)
     assert list((tmp_path / "state" / "tmp").iterdir()) == []
     assert dangling(engine._client) <= before
@@ -127,7 +125,7 @@ def test_a_build_ends_at_its_limit(cell, small_plan, tmp_path):
     begin = time.monotonic()
     with pytest.raises(BuildError, match="longer than its limit"):
         prepare(engine, cell, tmp_path, limits=Limits(build_timeout=0.5))
-    assert time.monotonic() - begin < 15
+    assert time.monotonic() - begin < 60
 
 
 def test_a_base_image_of_the_users_own(tmp_path, monkeypatch, cell, small_plan):

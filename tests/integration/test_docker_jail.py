@@ -249,7 +249,7 @@ def test_an_image_that_is_gone_is_not_looked_for_elsewhere(engine, tmp_path):
     begin = time.monotonic()
     with pytest.raises(NotReadyError, match="is gone"):
         Trial(engine, "repro-no-such-image:1", tmp_path).run("print(1)")
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < 30
 
 
 def test_sweep_removes_what_dead_kits_left_and_nothing_else(engine, trial):

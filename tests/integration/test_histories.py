@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -88,10 +87,8 @@ BUILDERS: dict[str, Callable[[Path], History]] = {
 
 
 @pytest.mark.parametrize("name", BUILDERS)
-def test_a_history_is_written_at_once_and_read_as_it_is_told(name, tmp_path):
-    began = time.perf_counter()
+def test_a_history_is_read_as_it_is_told(name, tmp_path):
     told = BUILDERS[name](tmp_path / "subject")
-    seconds = time.perf_counter() - began
     _, repository = opened(told, tmp_path / "state")
     assert [commit.id for commit in commits_between(repository, None, None)] == told.commits
     whole = subprocess.run(
@@ -99,7 +96,6 @@ def test_a_history_is_written_at_once_and_read_as_it_is_told(name, tmp_path):
     ).stdout.split()
     assert len(whole) >= 60
     assert {told.culprit, told.fix, told.merge, *told.broken} - {None} <= {*whole}
-    assert seconds < 5, "a fraction of a second on an idle machine"
 
 
 def test_the_same_history_has_the_same_commits(tmp_path):
