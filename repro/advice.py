@@ -21,13 +21,16 @@ def gist(message: str) -> str:
     return ui.one_line(" ".join(raised) or message)
 
 
-def next_step(results: Sequence[CellResult], told: Told, engine: str, unbegun: Collection[str] = ()) -> str:
+def next_step(
+    results: Sequence[CellResult], told: Told, *, engine: str, logs: str, unbegun: Collection[str] = ()
+) -> str:
     """What to do next.
 
     Args:
         results: what is known of each cell.
         told: by cell id, what trials with other outcomes said.
         engine: the engine as asked for.
+        logs: folder of the builds' logs, as it is shown.
         unbegun: ids of cells whose other failures are of tests that could not be collected.
     """
     broken = [result for result in results if result.phase is Phase.BROKEN]
@@ -35,7 +38,7 @@ def next_step(results: Sequence[CellResult], told: Told, engine: str, unbegun: C
         _mend(broken, told, engine)
         or _begin_anew(results, unbegun)
         or _other_failure(results)
-        or _look_again(broken)
+        or _look_again(broken, logs)
         or _go_on(results)
     )
 
@@ -83,9 +86,9 @@ def _other_failure(results: Sequence[CellResult]) -> str:
     return ""
 
 
-def _look_again(broken: Sequence[CellResult]) -> str:
+def _look_again(broken: Sequence[CellResult], logs: str) -> str:
     if broken:
-        return f"`repro doctor`, and .repro/logs for {broken[0].cell.id}; the same command tries it again"
+        return f"`repro doctor`, and {logs} for {broken[0].cell.id}; the same command tries it again"
     return ""
 
 

@@ -159,7 +159,9 @@ def _no_match(glob: str, ids: Sequence[str]) -> UsageError:
     return UsageError(
         f"no cell matches `{glob}`",
         why=rule if near else "there are no cells at all",
-        next_step="`repro plan` lists every cell; put a `*` at the end to match a prefix",
+        next_step="`repro plan --only '*'` lists every cell; put a `*` at the end to match a prefix"
+        if ids
+        else "leave --only out, and see what the exclude rules in matrix.yaml leave",
     )
 
 

@@ -41,6 +41,14 @@ COMMANDS = {
 """Every subcommand with its one line of help; `repro.cli.NAME` holds its code."""
 
 
+def load(command: str) -> click.Command:
+    """A subcommand, from its module."""
+    name = command.replace("-", "_")
+    found = getattr(importlib.import_module(f"repro.cli.{name}"), name)
+    assert isinstance(found, click.Command)
+    return found
+
+
 class _Commands(click.Group):
     """A group that imports a subcommand's module when it is asked for."""
 
@@ -48,12 +56,7 @@ class _Commands(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        name = cmd_name.replace("-", "_")
-        command = getattr(importlib.import_module(f"repro.cli.{name}"), name)
-        assert isinstance(command, click.Command)
-        return command
+        return load(cmd_name) if cmd_name in COMMANDS else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -96,8 +99,7 @@ def _guarded(arguments: Sequence[str]) -> int:
     try:
         return run(arguments)
     except ReproError as error:
-        ui.print_error(error)
-        return error.exit_code
+        return _told(error, arguments)
     except click.ClickException as error:
         error.show()
         return ExitCode.USAGE
@@ -110,10 +112,21 @@ def _guarded(arguments: Sequence[str]) -> int:
         known = _explained(error)
         if known is None:
             return _bug(arguments)
-        ui.print_error(known)
-        return known.exit_code
+        return _told(known, arguments)
     except Exception:
         return _bug(arguments)
+
+
+def _told(error: ReproError, arguments: Sequence[str]) -> int:
+    """Print an error, with a next step that fits the command line; the exit code."""
+    from repro import ui
+    from repro.cli import steps
+
+    if arguments and arguments[0] in COMMANDS:
+        steps.tell(error, steps.context_of(arguments))
+    else:
+        ui.print_error(error)
+    return error.exit_code
 
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)

@@ -7,6 +7,7 @@ import click
 from repro import ui
 from repro.cells import Cell
 from repro.cli.options import Place, subject_options, workspace_options
+from repro.cli.steps import tell
 from repro.cli.workspace import make_runner, only_run
 from repro.errors import BuildError, ExitCode
 from repro.matrix import BUILDERS
@@ -23,7 +24,7 @@ def build(
     test_file: str | None,
 ) -> int:
     """Build the images or environments of the cells, and run nothing."""
-    workspace = place.open()
+    context, workspace = click.get_current_context(), place.open()
     tested = workspace.subject(subject, test, test_file)
     with only_run(workspace.state), workspace.ledger() as ledger:
         runner = make_runner(workspace, ledger, ui.say)
@@ -32,7 +33,7 @@ def build(
             try:
                 prepared = runner.prepare(Target(cell=cell, subject=tested))
             except BuildError as error:
-                ui.print_error(error)
+                tell(error, context)
                 return "failed", error.what
             return ("built" if prepared.built else "present"), ui.duration(prepared.seconds)
 

@@ -13,7 +13,8 @@ from repro.bisect import Checkout, CommitLine
 from repro.bisect.check import Answer, Rates, check
 from repro.bisect.tryout import Tryout, Untestable
 from repro.cells import newest_released
-from repro.cli.options import Place, workspace_options
+from repro.cli.options import Place, shared_option, workspace_options
+from repro.cli.steps import tell
 from repro.cli.workspace import Workspace, only_run, open_runner
 from repro.errors import ReproError
 from repro.run import build_threads
@@ -37,8 +38,8 @@ class _Aborting(click.Command):
 @click.command("check-commit", cls=_Aborting)
 @click.option("--repo", default=".", show_default=True, metavar="PATH", help="Repository of the commit.")
 @click.option("--rev", default="HEAD", show_default=True, help="The commit.")
-@click.option("--test", metavar="NAME", help="Target test. [default: the matrix's]")
-@click.option("--test-file", metavar="PATH", help="File that holds it. [default: the matrix's]")
+@shared_option("--test", metavar="NAME", help="Target test. [default: the matrix's]")
+@shared_option("--test-file", metavar="PATH", help="File that holds it. [default: the matrix's]")
 @click.option(
     "--rate",
     type=click.FloatRange(min=0, max=1, min_open=True),
@@ -86,7 +87,7 @@ def check_commit(
         ui.say(f"skip: {untestable.finding.outcome.value}: {untestable.finding.message}")
         return Answer.SKIP
     except ReproError as error:
-        ui.print_error(error)
+        tell(error)
         return Answer.ABORT
     except ValueError as error:
         ui.say(f"error: {error}")

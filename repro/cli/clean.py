@@ -11,7 +11,8 @@ import click
 
 from repro import ui
 from repro.cleaning import Item, Kind, check_folder, engine_items, folder_items, links_in, removed
-from repro.cli.options import json_option
+from repro.cli.options import json_option, shared_option
+from repro.cli.steps import completed
 from repro.cli.workspace import only_run
 from repro.engines.client import FAILURES, connect
 from repro.engines.local import sweep_local
@@ -21,7 +22,7 @@ ANSWER_SECONDS = 30
 
 
 @click.command()
-@click.option(
+@shared_option(
     "--state", type=click.Path(path_type=Path, file_okay=False), default=Path(".repro"), show_default=True,
     help="Folder of the ledger.",
 )  # fmt: skip
@@ -96,7 +97,8 @@ def _summary(items: Sequence[Item], dry_run: bool) -> str:
     files = _megabytes(sum(item.bytes or 0 for item in items if item.kind is not Kind.IMAGE))
     count = sum(item.count for item in items)
     if dry_run:
-        return f"would remove {ui.count(count, 'thing')}, {files} in files; next: the same without --dry-run"
+        again = completed("repro clean")
+        return f"would remove {ui.count(count, 'thing')}, {files} in files; next: {again}"
     return f"removed {ui.count(count, 'thing')}, {files} in files"
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import click
 
 from repro import ui
 from repro.cells import Cell
-from repro.cli.options import Place, json_option, same_options, workspace_options
+from repro.cli.options import Place, json_option, workspace_options
+from repro.cli.steps import completed
 from repro.cli.workspace import Workspace
 from repro.doctor import checks
 from repro.engines.base import Check, CheckState
@@ -32,6 +33,7 @@ def doctor(
     found = checks(
         state=workspace.state, engine=place.engine, gpu=workspace.gpu, cells=workspace.cells, present=present
     )
+    found = [replace(check, fix=completed(check.fix)) for check in found]
     blocked = [check for check in found if check.state is CheckState.FAIL]
     if as_json:
         click.echo(json.dumps({"ready": not blocked, "checks": [asdict(check) for check in found]}, indent=2))
@@ -54,5 +56,5 @@ def _print(workspace: Workspace, found: list[Check]) -> None:
     title = f"profile {workspace.profile.name}, {ui.count(len(workspace.cells), 'cell')}"
     ui.print_table(("check", "state", "seen", "fix"), rows, title=title)
     blocked = [check.name for check in found if check.state is CheckState.FAIL]
-    ready = f"ready; next: {same_options('matrix')}"
+    ready = f"ready; next: {completed('repro matrix')}"
     click.echo(f"blocked by {', '.join(blocked)}" if blocked else ready)

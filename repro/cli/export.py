@@ -11,6 +11,7 @@ import click
 
 from repro import ui
 from repro.cli.options import Place, workspace_options
+from repro.cli.steps import completed
 from repro.errors import UsageError
 from repro.store import Ledger, Tally
 
@@ -75,7 +76,7 @@ def _github(cells: Sequence[Cell], profile: str) -> str:
             "cuda": cell.cuda,
             "ptxas": cell.ptxas or "bundled",
             "crossed": cell.crossed,
-            "command": f"repro matrix --profile {profile} --only '{cell.id}'",
+            "command": completed(f"repro matrix --profile {profile} --only '{cell.id}'"),
         }
         for cell in cells
     ]

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from repro import ui
-from repro.cli.options import json_option
+from repro.cli.options import json_option, shared_option
 from repro.config import load
 from repro.errors import NotReadyError, UsageError
 from repro.starting import Asked, Machine, Survey, look, render, stacks_for, survey, top_of
@@ -24,9 +24,9 @@ OTHERS = 3
     "--subject", type=click.Path(path_type=Path, file_okay=False, exists=True),
     help="Folder of the repository. [default: the one that this folder belongs to]",
 )  # fmt: skip
-@click.option("--test", metavar="NAME", help="Target test. [default: the likeliest backward test]")
-@click.option("--test-file", metavar="PATH", help="File that holds it. [default: any test file]")
-@click.option(
+@shared_option("--test", metavar="NAME", help="Target test. [default: the likeliest backward test]")
+@shared_option("--test-file", metavar="PATH", help="File that holds it. [default: any test file]")
+@shared_option(
     "--matrix", "matrix_file", type=click.Path(path_type=Path, dir_okay=False),
     help="File to write. [default: matrix.yaml at the repository's top]",
 )  # fmt: skip
@@ -50,7 +50,7 @@ def init(
         raise UsageError(
             f"{ui.display_path(target)} is there already",
             why="it may hold what you wrote by hand",
-            next_step="`repro plan` shows what it means; `repro init --force` replaces it",
+            next_step=f"`{_next(target)}` shows what it means; `repro init --force` replaces it",
         )
     found = survey(root, Asked(test=test, test_file=test_file))
     machine = look()

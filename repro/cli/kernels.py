@@ -12,7 +12,8 @@ import click
 
 from repro import ui
 from repro.cells import Cell, newest_released, select
-from repro.cli.options import Place, given_options, json_option, subject_options, workspace_options
+from repro.cli.options import Place, json_option, subject_options, workspace_options
+from repro.cli.steps import given_options
 from repro.cli.workspace import Workspace, only_run, open_runner
 from repro.errors import NotReproducedError, UsageError
 from repro.kernels import Comparison, Kernel, collect, compare
@@ -107,12 +108,13 @@ def _check_caches(cache: Path | None, against_cache: Path | None) -> None:
         raise UsageError(
             "--against-cache has nothing to be compared with",
             why="two folders of Triton's cache are compared with each other, not with a cell",
-            next_step=f"repro kernels --cache DIR --against-cache {against_cache}",
+            next_step="name the other folder, too: --cache DIR",
         )
-    given = [option for option, _ in given_options(besides=_WITH_CACHES)] if cache is not None else []
+    given = given_options(click.get_current_context(), besides=_WITH_CACHES) if cache is not None else []
     if given:
+        names = ", ".join(option.opts[0] for option in given)
         raise UsageError(
-            f"--cache does not go together with {', '.join(given)}",
+            f"--cache does not go together with {names}",
             why="a cache is read as it is: no cell is chosen, no trial runs and nothing is compiled",
             next_step=f"leave {'it' if len(given) == 1 else 'them'} out; or leave --cache out, "
             "to compile the test's kernels anew",

@@ -13,6 +13,7 @@ from repro import ui
 from repro.advice import gist, next_step
 from repro.board import COLUMNS, Board, open_board, row
 from repro.cli.options import Place, json_option, subject_options, trial_options, workspace_options
+from repro.cli.steps import completed
 from repro.cli.workspace import Workspace, make_runner, only_run
 from repro.engines import describe
 from repro.errors import ExitCode
@@ -129,7 +130,8 @@ def _answer(
     notes += _own_seeds(workspace, subject, ledger) if goal.mode is Mode.SEEDS else []
     told = {cell: "\n".join(trial.message for trial in trials) for cell, trials in examples.items()}
     unbegun = {cell for cell, trials in examples.items() if any(map(_never_began, trials))}
-    step = next_step(results, told, workspace.engine_name, unbegun)
+    logs = ui.display_path(workspace.state / "logs")
+    step = completed(next_step(results, told, engine=workspace.engine_name, logs=logs, unbegun=unbegun))
     return _Answer(subject=subject, goal=goal, results=results, notes=notes, step=step)
 
 

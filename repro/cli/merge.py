@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 
 from repro import ui
-from repro.cli.options import json_option
+from repro.cli.options import json_option, shared_option
+from repro.cli.steps import completed
 from repro.store import Ledger
 
 
@@ -17,7 +18,7 @@ from repro.store import Ledger
     "others", nargs=-1, required=True, metavar="OTHER...", type=click.Path(path_type=Path),
     help="Another ledger.sqlite, or the .repro folder that holds it; repeatable.",
 )  # fmt: skip
-@click.option(
+@shared_option(
     "--state", type=click.Path(path_type=Path, file_okay=False), default=Path(".repro"), show_default=True,
     help="Folder of the ledger that the others are joined to.",
 )  # fmt: skip
@@ -41,4 +42,4 @@ def merge(others: tuple[Path, ...], state: Path, as_json: bool) -> None:
     for name, number in added.items():
         click.echo(f"{name}: {ui.count(number, 'new trial')}")
     held = ", ".join(f"{number} on {gpu or 'the CPU'}" for gpu, number in sorted(trials.items()))
-    click.echo(f"the ledger now holds {held or 'no trials'}; next: repro report")
+    click.echo(f"the ledger now holds {held or 'no trials'}; next: {completed('repro report')}")

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import functools
 import re
-import shlex
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from click.core import ParameterSource
 
 from repro.engines.base import GpuMode
 from repro.trial.records import Mode
@@ -61,6 +59,14 @@ class Place:
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
 
+class SharedOption(click.Option):
+    """An option that means the same in every subcommand that has it: the next command is given it again."""
+
+
+shared_option = functools.partial(click.option, cls=SharedOption)
+"""As `click.option`, for a `SharedOption`."""
+
+
 def _together(*options: Callable[[_Function], _Function]) -> Callable[[_Function], _Function]:
     def decorate(function: _Function) -> _Function:
         for option in reversed(options):
@@ -71,24 +77,24 @@ def _together(*options: Callable[[_Function], _Function]) -> Callable[[_Function
 
 
 matrix_options = _together(
-    click.option(
+    shared_option(
         "--matrix", "matrix_file", type=click.Path(path_type=Path), default=Path("matrix.yaml"),
         show_default=True, help="The matrix to read.",
     ),
-    click.option("--profile", help="Profile of the matrix. [default: gpu where a GPU is, else cpu]"),
-    click.option("--only", multiple=True, metavar="GLOB", help="Only cells whose id matches; repeatable."),
-    click.option(
+    shared_option("--profile", help="Profile of the matrix. [default: gpu where a GPU is, else cpu]"),
+    shared_option("--only", multiple=True, metavar="GLOB", help="Only cells whose id matches; repeatable."),
+    shared_option(
         "--state", type=click.Path(path_type=Path, file_okay=False), default=Path(".repro"),
         show_default=True, help="Folder for the ledger, the evidence and the environments.",
     ),
 )  # fmt: skip
 
 engine_options = _together(
-    click.option(
+    shared_option(
         "--engine", type=click.Choice(["auto", "docker", "venv", "host"]), default="auto",
         show_default=True, help="Where cells run.",
     ),
-    click.option(
+    shared_option(
         "--gpu", type=click.Choice([mode.value for mode in GpuMode]), default=GpuMode.AUTO.value,
         show_default=True, help="How a GPU gets into a container.",
     ),
@@ -117,65 +123,31 @@ def workspace_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 subject_options = _together(
-    click.option("--subject", metavar="PATH_OR_URL[@REV]", help="Code under test, instead of the matrix's."),
-    click.option("--test", "test", metavar="NAME", help="Target test, such as 'test_backward[float32]'."),
-    click.option(
+    shared_option("--subject", metavar="PATH_OR_URL[@REV]", help="Code under test, instead of the matrix's."),
+    shared_option("--test", "test", metavar="NAME", help="Target test, such as 'test_backward[float32]'."),
+    shared_option(
         "--test-file", metavar="PATH",
         help="File that holds it: in the subject, or a file of your own outside it.",
     ),
 )  # fmt: skip
 
 trial_options = _together(
-    click.option("--trials", type=click.IntRange(min=1), help="Trials in each cell, at most."),
-    click.option(
+    shared_option("--trials", type=click.IntRange(min=1), help="Trials in each cell, at most."),
+    shared_option(
         "--half-width", type=click.FloatRange(min=0, max=0.5),
         help="Stop a cell early, once its interval is this narrow to each side; 0 runs every trial.",
     ),
-    click.option(
+    shared_option(
         "--mode", type=click.Choice([mode.value for mode in (Mode.SEEDS, Mode.FRESH, Mode.REPEAT)]),
         default=Mode.SEEDS.value,
         show_default=True, help="seeds: many a process; fresh: one each; repeat: one seed over and over.",
     ),
-    click.option("--first-seed", type=click.IntRange(min=0), default=0, help="First seed. [default: 0]"),
-    click.option("--jobs", type=click.IntRange(min=1), help="Cells at a time. [default: GPUs, or cores]"),
-    click.option("--fresh", is_flag=True, help="Leave earlier trials aside and begin anew."),
+    shared_option("--first-seed", type=click.IntRange(min=0), default=0, help="First seed. [default: 0]"),
+    shared_option("--jobs", type=click.IntRange(min=1), help="Cells at a time. [default: GPUs, or cores]"),
+    shared_option("--fresh", is_flag=True, help="Leave earlier trials aside and begin anew."),
 )  # fmt: skip
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-
-
-def same_options(command: str) -> str:
-    """The command line of a subcommand, with what was given on the line of the one that runs.
-
-    For a subcommand that takes every option of this one; `--json` is left out.
-    """
-    words = ["repro", command]
-    for option, value in given_options(besides=("as_json",)):
-        words += _as_words(option, value)
-    return shlex.join(words)
-
-
-def given_options(besides: Collection[str]) -> list[tuple[str, object]]:
-    """The options that stand on the line of the subcommand that runs, and their values.
-
-    Args:
-        besides: parameters that are left out, by their names in Python.
-    """
-    context = click.get_current_context()
-    named = ((param.name or "", param.opts[0]) for param in context.command.params)
-    return [
-        (option, context.params[name])
-        for name, option in named
-        if name not in besides and context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-    ]
-
-
-def _as_words(option: str, value: object) -> list[str]:
-    """An option as words of a command line."""
-    if value is True:
-        return [option]
-    values = value if isinstance(value, tuple) else (value,)
-    return [word for each in values for word in (option, str(each))]
 
 
 _PARTS = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s?)?")
@@ -199,3 +171,9 @@ class _Duration(click.ParamType[float]):
 
 
 DURATION = _Duration()
+
+
+def written(seconds: float) -> str:
+    """Seconds as `DURATION` reads them: 5400.0 as "1h30m"."""
+    parts = [(seconds // 3600, "h"), (seconds % 3600 // 60, "m"), (seconds % 60, "s")]
+    return "".join(f"{number:g}{unit}" for number, unit in parts if number)

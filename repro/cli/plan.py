@@ -10,11 +10,11 @@ from repro import ui
 from repro.cli.options import (
     Place,
     json_option,
-    same_options,
     subject_options,
     trial_options,
     workspace_options,
 )
+from repro.cli.steps import completed
 from repro.cli.workspace import Workspace
 from repro.engines.glance import glance
 from repro.plan import Plan, Row
@@ -73,7 +73,7 @@ def _print(workspace: Workspace, drawn: Plan) -> None:
         ui.print_table(("left out", "why"), left_out)
     click.echo(
         f"{drawn.builds} to build, {drawn.trials} trials, about {ui.duration(60 * drawn.minutes)}"
-        f" with {ui.count(drawn.workers, 'cell')} at a time; next: {same_options('matrix')}"
+        f" with {ui.count(drawn.workers, 'cell')} at a time; next: {completed('repro matrix')}"
     )
 
 

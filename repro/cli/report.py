@@ -12,6 +12,7 @@ import click
 
 from repro import ui
 from repro.cli.options import Place, json_option, subject_options, workspace_options
+from repro.cli.steps import completed
 from repro.cli.workspace import make_runner, only_run
 from repro.engines import gpu_model
 from repro.errors import ReproError, UsageError
@@ -183,7 +184,7 @@ def _tell(
         return
     click.echo(title(clean))
     for question, line in verdict(clean):
-        click.echo(f"  {question}: {line}")
+        click.echo(f"  {question}: {completed(line)}")
     if clean.proof.refused:
         click.echo(f"  no script: {clean.proof.refused}")
     for name in names:

@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 
 from repro import ui
-from repro.cli.options import json_option
+from repro.cli.options import json_option, shared_option
+from repro.cli.steps import completed
 from repro.cli.workspace import is_held
 from repro.errors import UsageError
 from repro.stats import wilson
@@ -18,7 +19,7 @@ COLUMNS = ("cell", "revision", "test", "mode", "gpu", "failed/trials>", "interva
 
 
 @click.command()
-@click.option(
+@shared_option(
     "--state", type=click.Path(path_type=Path, file_okay=False), default=Path(".repro"), show_default=True,
     help="Folder of the ledger.",
 )  # fmt: skip
@@ -57,8 +58,9 @@ def _left_behind(state: Path) -> list[str]:
     if is_held(state):
         return ["a run works here now"]
     parts = [f"{item.about} ({item.count} in {item.name})" for item in folder_items(state, {Kind.LEFTOVER})]
+    cleaning = completed("`repro clean`")
     parts += [f"container {name}" for name in dead_containers()]
-    return [f"left behind by killed runs: {', '.join(parts)}; `repro clean` removes them"] if parts else []
+    return [f"left behind by killed runs: {', '.join(parts)}; {cleaning} removes them"] if parts else []
 
 
 def _row(tally: Tally, seeds: list[int]) -> tuple[str, ...]:

@@ -49,7 +49,7 @@ def check(db: sqlite3.Connection, path: Path) -> None:
         raise UsageError(
             f"The ledger {path} cannot be merged: {wrong}.",
             why="It is damaged, or something other than the kit wrote it. Nothing of it was taken in.",
-            next_step="Ask for it again, as `repro report` packs it or as it lies in their .repro folder.",
+            next_step="Ask for it again, as it lies in their .repro folder or in the evidence of their report.",
         )
 
 

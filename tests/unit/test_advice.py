@@ -3,7 +3,8 @@
 import pytest
 from fake_engine import cell
 
-from repro.advice import gist, next_step
+from repro.advice import gist
+from repro.advice import next_step as advise
 from repro.matrix import CellResult, Phase
 from repro.stats import Stopping
 from repro.trial.records import Outcome
@@ -22,6 +23,10 @@ def result(phase=Phase.BROKEN, *, failed=0, passed=0, note="", **others):
     rate = Stopping(most=9).decide(failed=failed, passed=passed, others=0).rate
     counts = {Outcome(name): count for name, count in others.items()}
     return CellResult(cell=CELL, phase=phase, rate=rate, others=counts, note=note)
+
+
+def next_step(results, told, engine, unbegun=(), logs="state/logs"):
+    return advise(results, told, engine=engine, logs=logs, unbegun=unbegun)
 
 
 @pytest.mark.parametrize(
@@ -55,6 +60,11 @@ def test_trials_that_lacked_a_package_are_left_behind_with_fresh():
 def test_another_failure_may_be_the_one_that_is_looked_for():
     other = result(Phase.DONE, passed=19, FAILED_OTHERWISE=1)
     assert "subject.signature" in next_step([other], {CELL.id: "RuntimeError: no backends"}, "venv")
+
+
+def test_the_logs_that_are_named_lie_in_the_folder_of_this_run():
+    broken = result(note="build failed: no such wheel", BUILD_FAILED=1)
+    assert f"state/logs for {CELL.id}" in next_step([broken], {}, "venv")
 
 
 def test_a_test_that_skips_itself():

@@ -187,7 +187,9 @@ def test_a_glob_that_matches_nothing_names_the_nearest():
         "a glob has to match a cell's whole id; the nearest are `torch2.10.0-triton3.6.0-cu130-py312`, "
         "`torch2.8.0-triton3.4.0-cu130-py312`, `torch2.9.1-triton3.5.1-cu130-py312`"
     )
-    assert error.next_step == "`repro plan` lists every cell; put a `*` at the end to match a prefix"
+    assert (
+        error.next_step == "`repro plan --only '*'` lists every cell; put a `*` at the end to match a prefix"
+    )
 
 
 def test_select_without_any_cell():

@@ -1,6 +1,7 @@
 """The command line: help, exit codes, what is printed where, and what is left alone."""
 
 import json
+import re
 import shlex
 import tempfile
 from pathlib import Path
@@ -13,6 +14,7 @@ from repro import cli
 from repro.cli import plan, workspace
 from repro.cli.workspace import only_run
 from repro.errors import BuildError, ExitCode, NotReadyError
+from repro.store import Ledger
 
 MATRIX = """\
 subject: {path: kernels, test_file: test_op.py, test: test_it}
@@ -87,7 +89,7 @@ def test_every_command_and_each_of_its_options_is_explained(name):
 def test_every_module_of_a_command_is_listed():
     modules = {path.stem for path in Path(cli.__file__).parent.glob("*.py")}
     commands = {name.replace("-", "_") for name in cli.COMMANDS}
-    assert modules - {"__init__", "options", "workspace"} == commands
+    assert modules - {"__init__", "options", "steps", "workspace"} == commands
 
 
 # Exit codes ------------------------------------------------------------------------------------------------
@@ -112,7 +114,7 @@ def test_a_glob_that_matches_nothing(repro, here, command):
     assert err == (
         "error: no cell matches `torch2.14*`\n"
         f"  why:  a glob has to match a cell's whole id; the nearest are `{OWN}`, `{NEXT}`\n"
-        "  next: `repro plan` lists every cell; put a `*` at the end to match a prefix\n"
+        "  next: `repro plan --only '*'` lists every cell; put a `*` at the end to match a prefix\n"
     )
     assert not (here / ".repro").exists()
 
@@ -263,6 +265,33 @@ def test_the_next_step_of_a_plan_keeps_the_test_and_its_trials(repro):
     assert out.endswith(f"; next: repro matrix {given}\n")
 
 
+def test_the_steps_after_a_run_run_as_they_stand(repro, engine, here):
+    (here / "matrix.yaml").rename(here / "my matrix.yaml")
+    engine.trial = lambda cell, seed: "FAILED" if seed < 5 else "PASSED"
+    given = f"--matrix 'my matrix.yaml' --only {OWN} --state state"
+    _, out, _ = repro("matrix", *shlex.split(given), "--trials", "30")
+    steps = re.findall("`(repro [^`]*)`", out.splitlines()[-1])
+    assert steps == ["repro status --state state", f"repro matrix --mode fresh {given} --trials 30"]
+    assert [repro(*shlex.split(step)[1:])[0] for step in steps] == [0, 0]
+    assert not (here / ".repro").exists()
+
+
+def test_the_jobs_of_a_workflow_run_as_they_stand(repro, here):
+    (here / "matrix.yaml").rename(here / "my matrix.yaml")
+    given = "--matrix 'my matrix.yaml' --state state --engine host"
+    _, out, _ = repro("export", "--github-matrix", *shlex.split(given), "--only", "torch*")
+    job = json.loads(out)["include"][0]
+    assert job["command"] == f"repro matrix --profile cpu --only '{job['cell']}' {given}"
+    assert repro(*shlex.split(job["command"])[1:])[0] == 0
+    assert not (here / ".repro").exists()
+
+
+def test_ledgers_that_were_merged_are_reported_together(repro, here):
+    Ledger.open(here / "theirs" / "ledger.sqlite").close()
+    _, out, _ = repro("merge", "theirs", "--state", "of both")
+    assert out.endswith("; next: repro report --state 'of both'\n")
+
+
 def test_plan_as_json(repro, engine):
     engine.present = lambda cell, requirements: cell.id == OWN
     status, out, _ = repro("plan", "--json", "--trials", "30")
@@ -353,7 +382,7 @@ def test_what_kept_the_test_from_beginning_is_left_behind_with_fresh(repro, engi
     repro("matrix", "--only", NEXT)
     engine.begin = lambda cell: None
     _, out, _ = repro("matrix", "--only", NEXT)
-    assert "next: `repro matrix --fresh` begins anew" in out
+    assert f"next: `repro matrix --fresh --only {NEXT}` begins anew" in out
 
 
 def test_a_test_that_seeds_itself_is_told(repro, engine):
