@@ -18,6 +18,7 @@ from block_files import (
     write_block,
 )
 
+from repro.errors import UsageError
 from repro.store import Ledger
 
 
@@ -58,6 +59,33 @@ def test_deleting_the_ledger_loses_nothing(home, tmp_path):
         "ledger.sqlite",
         "merged",
     ]
+
+
+def test_ledgers_that_hold_builds_are_merged(home, tmp_path):
+    """SQLite 3.40's own check finds NULLs in the table of builds where there are none."""
+    with Ledger.open(tmp_path / "theirs.sqlite") as theirs:
+        for number in range(200):
+            theirs.record_build("torch2.9", f"d{number}", ok=True, seconds=3.0)
+    with Ledger.open(home / "ledger.sqlite") as mine:
+        mine.merge(tmp_path / "theirs.sqlite")
+        assert len(mine.builds()) == 200
+
+
+def test_a_ledger_with_a_build_that_is_none_is_not_merged(home, tmp_path):
+    Ledger.open(tmp_path / "theirs.sqlite").close()
+    db = sqlite3.connect(tmp_path / "theirs.sqlite")
+    db.execute("PRAGMA writable_schema = ON")
+    db.execute("UPDATE sqlite_master SET sql = replace(sql, 'ok INTEGER NOT NULL', 'ok INTEGER')")
+    db.commit()
+    db.close()
+    db = sqlite3.connect(tmp_path / "theirs.sqlite")
+    db.execute("INSERT INTO builds VALUES ('c', 'd', NULL, 1.0, '', 1.0)")
+    db.execute("PRAGMA writable_schema = ON")
+    db.execute("UPDATE sqlite_master SET sql = replace(sql, 'ok INTEGER', 'ok INTEGER NOT NULL')")
+    db.commit()
+    db.close()
+    with Ledger.open(home / "ledger.sqlite") as mine, pytest.raises(UsageError, match=r"NULL .*builds\.ok"):
+        mine.merge(tmp_path / "theirs.sqlite")
 
 
 def test_merging_counts_nothing_twice(home, tmp_path):
