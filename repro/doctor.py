@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from repro import ui
 from repro.cells import Cell
 from repro.engines import indexes, nvidia, pythons, wheels
 from repro.engines.base import Check, CheckState, GpuMode
@@ -117,7 +118,8 @@ def _disk(state: Path, missing: Sequence[Cell]) -> list[Check]:
         if folder is None:
             continue
         free = shutil.disk_usage(folder).free
-        evidence = f"{_gb(free)} free at {folder}; {len(missing)} cells to build take about {_gb(needed)}"
+        to_build = f"{ui.count(len(missing), 'cell')} to build: about {_gb(needed)}"
+        evidence = f"{_gb(free)} free at {folder}; {to_build}"
         enough = free > needed + SPARE_BYTES
         fix = "" if enough else "docker system prune, or fewer cells with --only"
         rows.append(Check(name=name, state=OK if enough else FAIL, evidence=evidence, fix=fix))
@@ -166,7 +168,7 @@ def _indexes(missing: Sequence[Cell]) -> list[Check]:
         if "://" not in place:
             held = len(list(Path(place).glob("*.whl")))
             state = OK if held else WARN
-            rows.append(Check(name="wheels", state=state, evidence=f"{held} wheels in {place}"))
+            rows.append(Check(name="wheels", state=state, evidence=f"{ui.count(held, 'wheel')} in {place}"))
     return rows
 
 

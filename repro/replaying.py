@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from repro import ui
 from repro.bisect.evidence import elements
 from repro.bisect.kept import Inputs
 from repro.bisect.lines import Candidate, VersionLine
@@ -83,7 +84,8 @@ class Replayed:
             return "no input failed again: something beside the inputs decides"
         if not all(row.always for row in own):
             failed, run = sum(row.failed for row in own), sum(row.run for row in own)
-            return f"the same inputs fail in {failed} of {run} runs: something beside the inputs decides, too"
+            runs = f"{failed} of {ui.count(run, 'run')}"
+            return f"the same inputs fail in {runs}: something beside the inputs decides, too"
         fresh = " and in fresh ones" if any(row.fresh for row in own) else ""
         told = f"the failure is a function of the inputs: they fail every time, in one process{fresh}"
         if any(len(row.places) > 1 for row in own):
@@ -93,9 +95,8 @@ class Replayed:
         cells = {row.cell.id for row in others}
         always = {cell for cell in cells if all(row.always for row in others if row.cell.id == cell)}
         never = {cell for cell in cells if not any(row.failed for row in others if row.cell.id == cell)}
-        return (
-            f"{told}; of {len(cells)} other cells, they always fail in {len(always)}, never in {len(never)}"
-        )
+        where = f"they always fail in {len(always)}, never in {len(never)}"
+        return f"{told}; of {ui.count(len(cells), 'other cell')}, {where}"
 
 
 @dataclass(kw_only=True)

@@ -154,8 +154,13 @@ def one_line(text: str, most: int = 160) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """ "1 cell", "2 cells"."""
-    return f"{number} {noun}" + ("" if number == 1 else "s")
+    """ "1 cell", "2 cells", "2 processes"."""
+    return f"{number} {noun if number == 1 else plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    """ "cells", "processes"."""
+    return f"{noun}es" if noun.endswith("s") else f"{noun}s"
 
 
 def display_path(path: Path) -> str:

@@ -96,8 +96,9 @@ def _say_estimate(trail: Trail, method: Method, search: ChangePointSearch) -> No
     )
     found = estimate(plan)
     trail.say(
-        f"{plan.candidates} candidates between {trail.label(trail.low)} and {trail.label(trail.high)}: about"
-        f" {found.visits:.0f} to prepare and {found.trials:.0f} trials, {ui.duration(found.seconds)}"
+        f"{ui.count(plan.candidates, 'candidate')} between {trail.label(trail.low)} and"
+        f" {trail.label(trail.high)}: about {found.visits:.0f} to prepare and"
+        f" {ui.count(round(found.trials), 'trial')}, {ui.duration(found.seconds)}"
         f" (nine times in ten below {ui.duration(found.long)})"
     )
     if plan.budget is not None:

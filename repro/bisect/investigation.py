@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
+from repro import ui
 from repro.bisect import replaying, split
 from repro.bisect.answer import Answer
 from repro.bisect.commits import CommitLine
@@ -151,7 +152,7 @@ class Investigation:
         for commits in merged_commits(line.checkout.repository, merge, old):
             if len(commits) < 2:
                 continue
-            self.say(f"inside the merge {merge.short[:10]}: {len(commits) - 1} commits")
+            self.say(f"inside the merge {merge.short[:10]}: {ui.count(len(commits) - 1, 'commit')}")
             found = self.commits(line.inside(commits), about, old=commits[0].id, inside_merges=True)
             if found.answer.kind in ("appears", "rises", "falls"):
                 return found

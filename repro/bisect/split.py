@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import log
 
+from repro import ui
 from repro.bisect.evidence import side
 from repro.bisect.lines import Candidate, VersionLine
 from repro.bisect.trail import Trail
@@ -134,7 +135,10 @@ def judge(trail: Trail, place: int, before: Counts, after: Counts, cross: Cross)
             return Judged(cross=cross, counts=counts, after=None, why=trail.evidence.findings[place].message)
         if trail.over or counts.rated >= most:
             return Judged(
-                cross=cross, counts=counts, after=None, why=f"not clear after {counts.rated} trials"
+                cross=cross,
+                counts=counts,
+                after=None,
+                why=f"not clear after {ui.count(counts.rated, 'trial')}",
             )
         trail.rate(place, 20)
 

@@ -68,7 +68,7 @@ def rate(estimate: RateEstimate) -> str:
 
 
 def _clean(estimate: RateEstimate) -> str:
-    told = f"0 of {estimate.trials} trials failed"
+    told = f"0 of {ui.count(estimate.trials, 'trial')} failed"
     return f"{told}, so a rate above {ui.percent(estimate.high)} is unlikely" if estimate.trials else told
 
 
@@ -92,7 +92,7 @@ def _oldest(answer: Answer) -> Iterator[str]:
     first = next((seen.counts for seen in answer.seen if seen.index == answer.oldest), None)
     told = f"The oldest {answer.axis} that has this test is {answer.label(answer.oldest)}"
     if first is not None and first.rated:
-        told += f"; it fails there in {first.failed} of {first.rated} trials"
+        told += f"; it fails there in {first.failed} of {ui.count(first.rated, 'trial')}"
     yield f"{told}. Before that there is nothing to compare with: {before[0].message}."
 
 
@@ -102,7 +102,7 @@ def _everywhere(result: Result) -> Iterator[str]:
         return
     inputs = ui.count(found.inputs, "failing input")
     if found.fails < found.ran:
-        yield f"The same {inputs} fail in {found.fails} of {found.ran} versions."
+        yield f"The same {inputs} fail in {found.fails} of {ui.count(found.ran, 'version')}."
         return
     places = "at the same elements " if found.same_elements else "though not always at the same elements "
     cause = {"release": "the compiler or torch", "triton": "Triton", "torch": "torch", "ptxas": "ptxas"}
@@ -133,7 +133,8 @@ def _searched(answer: Answer) -> str:
     ends = f"{answer.label(0)} to {answer.label(len(answer.candidates) - 1)}"
     how = "failing inputs, replayed" if answer.method == "replay" else "failure rates"
     done = f"{ui.count(answer.trials, 'trial')} in {ui.count(answer.builds, 'candidate')}"
-    return f"{len(answer.candidates)} candidates, {ends}, by {how}; {done}, beside what the ledger held"
+    searched = ui.count(len(answer.candidates), "candidate")
+    return f"{searched}, {ends}, by {how}; {done}, beside what the ledger held"
 
 
 def _findings(answer: Answer) -> Iterator[str]:

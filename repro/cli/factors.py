@@ -100,7 +100,8 @@ def _print(effects: list[Effect], cell: Cell, subject: Subject) -> None:
     again = next((effect.again for effect in effects if effect.again is not None), None)
     if again is not None and again.changed:
         click.echo(
-            f"nothing changed, once more: numbers differ for {again.changed} of {again.measured} seeds"
+            "nothing changed, once more: numbers differ for"
+            f" {again.changed} of {ui.count(again.measured, 'seed')}"
         )
     matter = [effect.factor.name for effect in effects if effect.verdict is Verdict.MATTERS]
     click.echo("changes the failure rate: " + (", ".join(matter) or "none of those that were tried"))
@@ -120,5 +121,6 @@ def _row(effect: Effect) -> tuple[str, ...]:
         f"{effect.q_value:.2g}",
         f"{pairs.changed} of {pairs.measured}" if pairs.measured else "-",
         worst,
-        effect.verdict.value + (f"; {pairs.others} trials ended otherwise" if pairs.others else ""),
+        effect.verdict.value
+        + (f"; {ui.count(pairs.others, 'trial')} ended otherwise" if pairs.others else ""),
     )

@@ -150,7 +150,7 @@ def _print(workspace: Workspace, answer: _Answer) -> None:
 
 def _title(subject: Subject, goal: Goal) -> str:
     stopping = goal.stopping
-    title = f"{subject.test}, mode {goal.mode.value}, at most {stopping.most} trials a cell"
+    title = f"{subject.test}, mode {goal.mode.value}, at most {ui.count(stopping.most, 'trial')} a cell"
     if stopping.half_width is not None:
         title += f", fewer once within ±{ui.percent(stopping.half_width)}"
     return f"{title}; intervals of {100 * stopping.confidence:g} %"

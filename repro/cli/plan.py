@@ -64,7 +64,7 @@ def _lay_out(workspace: Workspace, subject: Subject, trials: int, mode: Mode) ->
 
 
 def _print(workspace: Workspace, drawn: Plan) -> None:
-    title = f"profile {workspace.profile.name}, {len(drawn.rows)} cells"
+    title = f"profile {workspace.profile.name}, {ui.count(len(drawn.rows), 'cell')}"
     ui.print_table(
         ("cell", "image", "trials>", "minutes>", "why"), [_row(row) for row in drawn.rows], title=title
     )
@@ -72,7 +72,7 @@ def _print(workspace: Workspace, drawn: Plan) -> None:
         left_out = [(each.cell.id, each.reason) for each in drawn.excluded]
         ui.print_table(("left out", "why"), left_out)
     click.echo(
-        f"{drawn.builds} to build, {drawn.trials} trials, about {ui.duration(60 * drawn.minutes)}"
+        f"{drawn.builds} to build, {ui.count(drawn.trials, 'trial')}, about {ui.duration(60 * drawn.minutes)}"
         f" with {ui.count(drawn.workers, 'cell')} at a time; next: {completed('repro matrix')}"
     )
 

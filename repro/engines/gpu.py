@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from docker.types import DeviceRequest, Mount
 
+from repro import ui
 from repro.engines.base import GpuMode
 from repro.engines.nvidia import GpuHost
 from repro.errors import NotReadyError
@@ -68,7 +69,7 @@ def _plain_devices(index: int, host: GpuHost) -> GpuAccess:
     nodes = host.nodes
     if index >= len(nodes):
         raise NotReadyError(
-            f"GPU {index} was asked for, and {host.dev} has {len(nodes)} NVIDIA device nodes",
+            f"GPU {index} was asked for, and {host.dev} has {ui.count(len(nodes), 'NVIDIA device node')}",
             why="the driver is not loaded, or this container of your own was not given the GPU",
             next_step="`nvidia-smi` must work here first; without a GPU, use --profile cpu",
         )

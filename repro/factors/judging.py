@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from repro import ui
 from repro.factors.known import Factor
 from repro.stats import PairedCounts, Rate, compare_paired, fisher, judge, wilson
 from repro.store import Trial
@@ -153,7 +154,9 @@ def _changes_more(pairs: Pairs, again: Pairs) -> bool:
 
 
 def _why_empty(pairs: Pairs) -> str:
-    return f"{pairs.others} trials neither passed nor failed as looked for" if pairs.others else "no pair ran"
+    if not pairs.others:
+        return "no pair ran"
+    return f"{ui.count(pairs.others, 'trial')} neither passed nor failed as looked for"
 
 
 def _failed(trial: Trial) -> bool:

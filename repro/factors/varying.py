@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from repro import ui
 from repro.engines.base import Prepared
 from repro.factors.judging import Effect, Pairs, judge_factors, pair
 from repro.factors.known import Factor, Host, why_not
@@ -129,5 +130,6 @@ class Varying:
 def _told(pairs: Pairs) -> str:
     counts = pairs.counts
     without, with_it = counts.both + counts.a_only, counts.both + counts.b_only
-    numbers = f"; numbers differ for {pairs.changed} of {pairs.measured} seeds" if pairs.measured else ""
+    measured = ui.count(pairs.measured, "seed")
+    numbers = f"; numbers differ for {pairs.changed} of {measured}" if pairs.measured else ""
     return f"{without} of {counts.n} failed without it, {with_it} with it{numbers}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from repro import ui
 from repro.kernels.artefacts import Kernel
 from repro.kernels.comparing import Comparison, counted, resources
 from repro.kernels.running import Compiled
@@ -69,8 +70,8 @@ def untold(side: Compiled) -> str:
     if not count:
         return ""
     return (
-        f"{side.cell}: the machine code of {count} of {len(side.kernels)} kernels has no text: no nvdisasm"
-        " there; --nvdisasm PROGRAM has one of this machine read it, outside of any container"
+        f"{side.cell}: the machine code of {count} of {ui.count(len(side.kernels), 'kernel')} has no text:"
+        " no nvdisasm there; --nvdisasm PROGRAM has one of this machine read it, outside of any container"
     )
 
 
@@ -82,8 +83,9 @@ def said(compared: Sequence[Comparison]) -> str:
     if not different:
         last = {one.stages[-1][0] for one in compared}
         end = "machine code" if last == {"sass"} else f"what is there ({', '.join(sorted(last))} at last)"
-        return f"identical: {len(compared)} of {len(compared)} kernels, down to {end}"
-    told = f"{len(different)} of {len(compared)} kernels differ"
+        return f"identical: {len(compared)} of {ui.count(len(compared), 'kernel')}, down to {end}"
+    differ = "differs" if len(different) == 1 else "differ"
+    told = f"{len(different)} of {ui.count(len(compared), 'kernel')} {differ}"
     in_code = sum("sass" not in one.equal_again for one in different)
     if in_code == len(different):
         return told

@@ -98,13 +98,14 @@ def make_bundle(
         left_out = []
         if copied < total:
             left_out.append(
-                f"ledger.sqlite holds {copied} of {total} trials; rates.csv counts all: --whole-ledger"
+                f"ledger.sqlite holds {copied} of {ui.count(total, 'trial')};"
+                " rates.csv counts all: --whole-ledger"
             )
         inputs, refused = _inputs(ledger, state, wanted, math.inf if all_inputs else INPUT_BYTES)
         yield Bundle(
             members=[
                 *(Member(name=name, content=content) for name, content in pages.items()),
-                Member(name="ledger.sqlite", content=copy, about=f"{copied} of {total} trials"),
+                Member(name="ledger.sqlite", content=copy, about=f"{copied} of {ui.count(total, 'trial')}"),
                 Member(name="rates.csv", content=to_csv(redactor.value(ledger.tallies())).encode()),
                 Member(name="environment.json", content=_environment(report)),
                 *inputs,

@@ -72,11 +72,11 @@ def _case(suite: ET.Element, tally: Tally) -> None:
     if tally.failed:
         share = ui.percent(tally.failed / tally.n)
         between = f"{ui.percent(rate.low)} to {ui.percent(rate.high)}"
-        told = f"{tally.failed} of {tally.n} trials failed: {share} ({between})"
+        told = f"{tally.failed} of {ui.count(tally.n, 'trial')} failed: {share} ({between})"
         ET.SubElement(case, "failure", message=told, type="FAILED").text = others or None
     elif not tally.n and others:
         ET.SubElement(case, "error", message=f"no trial passed or failed: {others}", type="OTHER")
-    ET.SubElement(case, "system-out").text = f"{tally.n} trials, {tally.failed} failed" + (
+    ET.SubElement(case, "system-out").text = f"{ui.count(tally.n, 'trial')}, {tally.failed} failed" + (
         f"; {others}" if others else ""
     )
 

@@ -24,7 +24,7 @@ def title(report: Report) -> str:
         return f"{report.test}: no trial passed or failed{where}"
     if not any(row.rate.failed for row in rows):
         return (
-            f"{report.test} has not failed in {counted(sum(row.rate.trials for row in rows))} trials{where}"
+            f"{report.test} has not failed in {counted(sum(row.rate.trials for row in rows), 'trial')}{where}"
         )
     return f"{report.test} fails in {rates(rows)}{where}"
 
@@ -57,7 +57,7 @@ def _how_often(report: Report) -> str:
     if not worst.failed:
         most = max(rows, key=lambda row: row.rate.trials).rate
         return (
-            f"never in {counted(sum(row.rate.trials for row in rows))} trials{mode}; a rate above"
+            f"never in {counted(sum(row.rate.trials for row in rows), 'trial')}{mode}; a rate above"
             f" {ui.percent(most.high)} would have shown with 95 % confidence."
         )
     every = " Every trial fails: this is no flake." if all(row.rate.rate == 1 for row in rows) else ""
@@ -87,7 +87,7 @@ def _what_fails(report: Report) -> str:
     if not anatomy.failures:
         return ""
     failure = anatomy.failures[0]
-    of = f"{failure.trials} of {anatomy.looked_at} failures looked at"
+    of = f"{failure.trials} of {ui.count(anatomy.looked_at, 'failure')} looked at"
     same = agreed(report)
     return f"{of}: {failed_how(failure)}.{' ' + same if same else ''}"
 

@@ -33,7 +33,7 @@ def rates(rows: Sequence[CellRate]) -> str:
     ran = [row for row in rows if row.rate.trials]
     failing = [row.rate for row in ran if row.rate.failed]
     if not failing:
-        return f"none of {counted(sum(row.rate.trials for row in ran))} trials"
+        return f"none of {counted(sum(row.rate.trials for row in ran), 'trial')}"
     counts = {(rate.failed, rate.trials) for rate in failing}
     cells = f" in {len(failing)} of {ui.count(len(ran), 'cell')}" if len(failing) < len(ran) else ""
     if len(counts) == 1:
@@ -41,9 +41,9 @@ def rates(rows: Sequence[CellRate]) -> str:
         every = f" in each of {len(failing)} cells" if len(ran) > 1 and not cells else cells
         return f"{share(rate)} of trials ({counted(rate.failed)}/{counted(rate.trials)}{every})"
     low, high = min(failing, key=_rate), max(failing, key=_rate)
-    of = f"{counted(sum(rate.trials for rate in failing))} trials"
+    of = counted(sum(rate.trials for rate in failing), "trial")
     between = share(low) if share(low) == share(high) else f"{share(low)} to {share(high)}"
-    return f"{between} of trials ({of}{cells or f', {len(failing)} cells'})"
+    return f"{between} of trials ({of}{cells or ', ' + ui.count(len(failing), 'cell')})"
 
 
 def _rate(rate: Rate) -> float:
@@ -89,7 +89,7 @@ def failed_how(failure: Failure) -> str:
     if failure.comparison is None:
         return code(failure.key)
     elements = (
-        f"{spread(failure.mismatched)} of {counted(failure.size)} elements"
+        f"{spread(failure.mismatched)} of {counted(failure.size, 'element')}"
         if failure.mismatched
         else "values"
     )
@@ -126,9 +126,9 @@ def number(value: float) -> str:
     return counted(int(float(f"{value:.3g}"))) if 1000 <= abs(value) < 1e6 else f"{value:.3g}"
 
 
-def counted(value: int) -> str:
-    """A count with its thousands apart."""
-    return f"{value:,}"
+def counted(value: int, noun: str = "") -> str:
+    """A count with its thousands apart, and what is counted."""
+    return f"{value:,} {noun if value == 1 else ui.plural(noun)}" if noun else f"{value:,}"
 
 
 def cells_of(rows: Sequence[CellRate]) -> list[str]:
@@ -139,7 +139,7 @@ def cells_of(rows: Sequence[CellRate]) -> list[str]:
 def paired_how(pairing: Pairing) -> str:
     """What was compared with what, and how."""
     with_what = "each with each" if pairing.reference is None else f"each with {code(pairing.reference.cell)}"
-    seeds = "" if pairing.all_seeds else f", on the first {counted(pairing.seeds)} seeds of each at most"
+    seeds = "" if pairing.all_seeds else f", on the first {counted(pairing.seeds, 'seed')} of each at most"
     return (
         f"Cells were compared {with_what}, seed by seed on one GPU model (exact McNemar test){seeds},"
         " by their counts between models (Fisher's test). q is the smallest false discovery rate at which a"
@@ -177,7 +177,8 @@ def near(neighbour: Neighbour) -> str:
     failed = f"failed in {neighbour.failed}" if neighbour.failed else "passed in each"
     return (
         f"comparison {neighbour.comparison + 1} ({code(neighbour.where)}) {failed} of the same"
-        f" {neighbour.trials} trials; its largest error was {number(neighbour.ratio)} times the tolerance"
+        f" {ui.count(neighbour.trials, 'trial')}; its largest error was {number(neighbour.ratio)} times the"
+        " tolerance"
     )
 
 

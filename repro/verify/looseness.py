@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from repro import ui
 from repro.store import Trial
 from repro.trial.records import Outcome
 
@@ -29,7 +30,8 @@ def looseness(as_is: Iterable[Trial], fixed: Iterable[Trial]) -> list[str]:
     ]
     missing = len(before) - len(after)
     if missing > 0:
-        told.append(f"the fixed side makes {len(after)} comparisons where the test made {len(before)}")
+        now = ui.count(len(after), "comparison")
+        told.append(f"the fixed side makes {now} where the test made {len(before)}")
     return told
 
 
@@ -49,7 +51,8 @@ def _looser(place: tuple[int, str], before: Mapping[str, Any], after: Mapping[st
         if _number(before.get(key)) and _number(after.get(key)) and after[key] > before[key]
     ]
     if before.get("size") and _number(after.get("size")) and after["size"] < before["size"]:
-        told.append(f"{name} is of {after['size']} elements in place of {before['size']}")
+        now = ui.count(after["size"], "element")
+        told.append(f"{name} is of {now} in place of {before['size']}")
     return told
 
 

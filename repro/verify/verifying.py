@@ -127,7 +127,7 @@ class Verifying:
     def _replayed(self) -> Evidence:
         inputs = self.as_is.harvest()
         count = ui.count(len(inputs), "failing input")
-        self.say(f"{count}, {self.pace.times} runs of each as it is and fixed, in turn")
+        self.say(f"{count}, {ui.count(self.pace.times, 'run')} of each as it is and fixed, in turn")
         before, after = interleaved((self.as_is, self.fixed), inputs, self.pace.times)
         if any(trial.outcome is Outcome.OTHER_INPUTS for trial in after):
             self._notes.append(
@@ -194,10 +194,11 @@ class Verifying:
         if not batch:
             return ()
         if self.pace.most is not None and len(seen.fixed) >= self.pace.most:
-            self._notes.append(f"--trials ended it after {len(seen.fixed)} seeds")
+            self._notes.append(f"--trials ended it after {ui.count(len(seen.fixed), 'seed')}")
             return ()
         if self._over():
-            self._notes.append(f"the budget ended it after {len(seen.fixed)} seeds of the fixed side")
+            run = ui.count(len(seen.fixed), "seed")
+            self._notes.append(f"the budget ended it after {run} of the fixed side")
             return ()
         left = (
             self._batch() if self.pace.most is None else min(self._batch(), self.pace.most - len(seen.fixed))
@@ -233,5 +234,6 @@ def _told(claim: Claim) -> str:
 def _progress(claim: Claim, seen: Evidence) -> str:
     failed = len(seen.still) + sum(seen.new_ways.values())
     return (
-        f"fixed side: {len(seen.fixed)} seeds, {failed} failures; {seen.clean} of {claim.needed} clean runs"
+        f"fixed side: {ui.count(len(seen.fixed), 'seed')}, {ui.count(failed, 'failure')};"
+        f" {seen.clean} of {ui.count(claim.needed, 'clean run')}"
     )

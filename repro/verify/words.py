@@ -127,7 +127,7 @@ def _beside(found: Verified) -> list[str]:
 
 
 def _ways(found: Counter[Way]) -> str:
-    return "; ".join(f"{_way(way)} ({number} times)" for way, number in found.most_common(3))
+    return "; ".join(f"{_way(way)} ({ui.count(number, 'time')})" for way, number in found.most_common(3))
 
 
 def _way(way: Way) -> str:

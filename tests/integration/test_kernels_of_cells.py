@@ -65,7 +65,7 @@ def test_the_same_program_is_identical(kit, caches):
     (kernel,) = told["cells"][0]["kernels"]
     assert kernel["name"] == "scale_kernel"
     assert kernel["counts"]["ptx"]["atomic"] == {"atom.global.gpu.relaxed.add.f32": 2}
-    assert "identical: 1 of 1 kernels" in between(kit, caches, "one", "again")
+    assert "identical: 1 of 1 kernel" in between(kit, caches, "one", "again")
 
 
 def test_contraction_shows_in_ptx_and_not_before(kit, caches):

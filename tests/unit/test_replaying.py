@@ -42,7 +42,7 @@ def by_seed(cell, seed):
 def test_a_function_of_the_inputs(replay):
     found = replay(by_seed)
     assert "the failure is a function of the inputs" in found.said
-    assert "of 1 other cells, they always fail in 1, never in 0" in found.said
+    assert "of 1 other cell, they always fail in 1, never in 0" in found.said
     assert {row.seed for row in found.rows} == {1, 6, 11, 16}
     assert all((row.same, row.fresh) == ((6, 6), (2, 2)) for row in found.rows)
 

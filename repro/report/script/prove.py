@@ -20,7 +20,7 @@ from repro.run import Order, Runner, Target
 from repro.stats import Rate
 from repro.store.bounded import Failing
 from repro.trial.plain import read_plain
-from repro.ui import shown
+from repro.ui import count, shown
 
 MOST_TRIALS = 300
 """Runs of the test that a script makes, at most."""
@@ -90,7 +90,8 @@ def _first_that_shows(bench: _Bench, call: dict[str, Any], case: Case, proof: Pr
             return replace(
                 proof, refused=f"the script ended with status {ran.status} instead of showing the failure"
             )
-    return replace(proof, refused=f"it ran the test {plan.trials} times, and the failure did not show")
+    times = count(plan.trials, "time")
+    return replace(proof, refused=f"it ran the test {times}, and the failure did not show")
 
 
 def _plans(case: Case) -> Iterator[Plan]:

@@ -68,7 +68,7 @@ def test_identical(tmp_path):
     theirs = collect(write(tmp_path / "b", stages(ptx=ptx(path="/c/op.py")), digest="OTHER"))
     (one,) = compare(ours, theirs)
     assert (one.identical, one.first_difference, one.counts()) == (True, None, [])
-    assert said([one]) == "identical: 1 of 1 kernels, down to machine code"
+    assert said([one]) == "identical: 1 of 1 kernel, down to machine code"
     assert resources(ours[0]) == {
         "num_warps": 4, "num_stages": 3, "shared": 0, "arch": 90, "registers": 16, "spills": 1
     }  # fmt: skip
@@ -91,7 +91,7 @@ def test_the_first_stage_that_differs(tmp_path):
     told = "\n".join(lines(one))
     assert "differs from ptx on, and is equal again in sass" in told
     assert "registers: 16 / 40" in told
-    assert said([one]) == "1 of 1 kernels differ, none of them in machine code"
+    assert said([one]) == "1 of 1 kernel differs, none of them in machine code"
 
 
 def test_kernels_of_one_name_are_paired_by_their_source(tmp_path):
@@ -109,7 +109,7 @@ def test_kernels_of_one_name_are_paired_by_their_source(tmp_path):
 def test_without_machine_code(tmp_path):
     held = {stage: text for stage, text in stages().items() if stage != "sass"}
     one, other = (collect(write(tmp_path / side, held)) for side in "ab")
-    assert said(compare(one, other)) == "identical: 1 of 1 kernels, down to what is there (ptx at last)"
+    assert said(compare(one, other)) == "identical: 1 of 1 kernel, down to what is there (ptx at last)"
     assert resources(one[0])["registers"] is None
     assert said([]) == "no kernel was compiled on either side"
 
@@ -185,7 +185,7 @@ def test_machine_code_of_a_cache_is_read_where_a_program_is_named(tmp_path, nvdi
     (cache / "HASH" / "add_kernel.cubin").write_bytes(b"\x7fELF")
     unasked = CliRunner().invoke(kernels, ["--cache", str(cache)])
     assert (unasked.exit_code, nvdisasm.asked()) == (0, "")
-    assert "1 of 1 kernels has no text" in " ".join(unasked.output.split())
+    assert "1 of 1 kernel has no text" in " ".join(unasked.output.split())
     asked = CliRunner().invoke(kernels, ["--cache", str(cache), "--nvdisasm", "nvdisasm", "--json"])
     assert json.loads(asked.output)["cells"][0]["kernels"][0]["resources"]["registers"] == 16
     wrong = CliRunner().invoke(kernels, ["--cache", str(cache), "--nvdisasm", "no-such-program"])
@@ -218,7 +218,7 @@ def test_a_cache_is_compared_with_a_cache(tmp_path):
     assert isinstance(alone.exception, UsageError)
     assert alone.exception.next_step == "name the other folder, too: --cache DIR"
     both = ["--cache", str(one), "--against-cache", str(other), "--show", "ptx", "--state", str(tmp_path)]
-    assert "identical: 1 of 1 kernels" in CliRunner().invoke(kernels, both).output
+    assert "identical: 1 of 1 kernel" in CliRunner().invoke(kernels, both).output
 
 
 def test_a_cell_that_interprets_compiles_nothing(tmp_path):
