@@ -67,6 +67,35 @@ def test_parameters_that_depend_on_each_other():
     assert len(tried) < 40
 
 
+def test_a_shape_that_is_written_twice_shrinks_at_both_places():
+    """`x = randn(3, 16)` and `grad = randn(3, 16)`: neither can change alone."""
+    parameters = [integer("x.0", 3), integer("x.1", 16), integer("grad.0", 3), integer("grad.1", 16)]
+
+    def fails(v):
+        return (v["x.0"], v["x.1"]) == (v["grad.0"], v["grad.1"]) and v["x.1"] >= 2
+
+    found, tried, _ = shrink(parameters, fails)
+    assert found == {"x.0": 1, "x.1": 2, "grad.0": 1, "grad.1": 2}
+    assert len(tried) < 10
+
+
+def test_a_list_of_sizes_that_is_written_twice():
+    def sizes(name):
+        return Parameter(
+            key=name, name=name, kind=Kind.SIZES, value=[4, 64], argument=False, fixed=name == "grad"
+        )
+
+    found, _, _ = shrink([sizes("x"), sizes("grad")], lambda v: v["x"] == v["grad"] and v["x"][1] >= 5)
+    assert found == {"x": [1, 5], "grad": [1, 5]}
+
+
+def test_equal_sizes_without_effect_cost_one_case():
+    parameters = [integer("n", 9), integer("a", 6), integer("b", 6)]
+    _, tried, shrinking = shrink(parameters, lambda v: v["n"] > 1, same=lambda v: v["n"] == 9 and v["a"] == 1)
+    assert {one.key for one in shrinking.without_effect} == {"a", "b"}
+    assert sum("a" in case.values for case in tried) == 1
+
+
 def test_every_step_is_kept_only_if_it_fails():
     parameters = [integer("n", 100), integer("m", 7)]
     found, tried, shrinking = shrink(parameters, lambda v: v["n"] * v["m"] >= 350)
