@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,9 @@ _LASTING = (Outcome.TEST_MISSING, Outcome.COMPILE_ERROR, Outcome.FAILED_OTHERWIS
 """What will not go away; anything else may have been the machine's fault, or its limits'."""
 
 
+_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+
+
 class Journal:
     """One file below `searches/`: candidates that cannot be tested, subjects that were tried, the answer.
 
@@ -25,7 +29,7 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._data: dict[str, Any] = {"about": {}, "findings": {}, "series": {}, "answer": None}
+        self._data: dict[str, Any] = {"about": {}, "findings": {}, "series": {}, "labels": {}, "answer": None}
         try:
             held = json.loads(path.read_text(encoding="utf-8"))
             self._data.update({key: held[key] for key in self._data if key in held})
@@ -68,6 +72,7 @@ class Journal:
         """Remember which revision of the subject a candidate has, and how its test is called there."""
         if self._data["series"].get(candidate.name) != [revision, test]:
             self._data["series"][candidate.name] = [revision, test]
+            self._data["labels"][candidate.name] = candidate.label
             self._write()
 
     def answer(self, answer: Mapping[str, Any]) -> None:
@@ -75,8 +80,39 @@ class Journal:
         self._data["answer"] = dict(answer)
         self._write()
 
+    def commits(self) -> dict[str, str]:
+        """The commits that were tried, as a person reads them, by the revision of their subject."""
+        held = {name: str(label) for name, label in self._data["labels"].items()}
+        rows = self._data["answer"]["tried"] if self._data["answer"] else ()
+        labels = {**held, **{str(row["candidate"]): str(row["label"]) for row in rows}}
+        found: dict[str, list[str]] = {}
+        for name, (revision, _) in self.series.items():
+            if _COMMIT.fullmatch(name):
+                found.setdefault(str(revision), []).append(labels.get(name, name[:10]))
+        return {revision: _first(names) for revision, names in found.items()}
+
     def _write(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         draft = self.path.with_suffix(".part")
         draft.write_text(json.dumps(self._data, indent=1), encoding="utf-8")
         draft.replace(self.path)
+
+
+def known_commits(state: Path) -> dict[str, str]:
+    """Commits that searches tried, as a person reads them, by their revision.
+
+    Args:
+        state: folder of the searches; a journal of another kit's that is not understood is left out.
+    """
+    found: dict[str, str] = {}
+    for path in sorted((state / "searches").glob("*.json")):
+        try:
+            found.update(Journal(path).commits())
+        except (AttributeError, KeyError, TypeError, ValueError):
+            continue
+    return found
+
+
+def _first(names: Sequence[str]) -> str:
+    """One name for several commits whose subject is the same."""
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"

@@ -10,6 +10,7 @@ from repro.bisect.answer import Answer
 from repro.bisect.result import Result
 from repro.bisect.tryout import Finding
 from repro.search import RateEstimate
+from repro.stats import Method
 from repro.trial.records import Outcome
 
 
@@ -134,7 +135,8 @@ def _searched(answer: Answer) -> str:
     how = "failing inputs, replayed" if answer.method == "replay" else "failure rates"
     done = f"{ui.count(answer.trials, 'trial')} in {ui.count(answer.builds, 'candidate')}"
     searched = ui.count(len(answer.candidates), "candidate")
-    return f"{searched}, {ends}, by {how}; {done}, beside what the ledger held"
+    intervals = f"intervals of rates are {Method.ANYTIME.said}"
+    return f"{searched}, {ends}, by {how}; {done}, beside what the ledger held; {intervals}"
 
 
 def _findings(answer: Answer) -> Iterator[str]:

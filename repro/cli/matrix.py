@@ -153,7 +153,8 @@ def _title(subject: Subject, goal: Goal) -> str:
     title = f"{subject.test}, mode {goal.mode.value}, at most {ui.count(stopping.most, 'trial')} a cell"
     if stopping.half_width is not None:
         title += f", fewer once within ±{ui.percent(stopping.half_width)}"
-    return f"{title}; intervals of {100 * stopping.confidence:g} %"
+    method = stopping.rate(failed=0, passed=0).method
+    return f"{title}; intervals of {100 * stopping.confidence:g} %, {method.said}"
 
 
 def _notes(result: CellResult, examples: Sequence[Trial]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -12,10 +13,13 @@ from repro.cli.options import json_option, shared_option
 from repro.cli.steps import completed
 from repro.cli.workspace import is_held
 from repro.errors import UsageError
-from repro.stats import wilson
+from repro.stats import CONFIDENCE, Method, Rate, anytime
 from repro.store import Ledger, Tally
 
-COLUMNS = ("cell", "revision", "test", "mode", "gpu", "failed/trials>", "interval", "others", "failing seeds")
+COLUMNS = (
+    "cell", "revision", "test", "mode", "gpu", "failed/trials>", "interval", "other outcomes",
+    "failing seeds",
+)  # fmt: skip
 
 
 @click.command()
@@ -32,23 +36,23 @@ def status(state: Path, as_json: bool) -> None:
     with Ledger.open(path) as ledger:
         ledger.catch_up()
         rows = [(tally, ledger.failing_seeds(tally.series)) for tally in ledger.tallies()]
+    commits = _commits(state)
     if as_json:
-        click.echo(json.dumps([_as_json(tally, seeds) for tally, seeds in rows], indent=2))
+        click.echo(json.dumps([_as_json(tally, seeds, commits) for tally, seeds in rows], indent=2))
         return
-    columns = (
-        "cell",
-        "revision",
-        "test",
-        "mode",
-        "gpu",
-        "failed/trials>",
-        "interval",
-        "other outcomes",
-        "failing seeds",
-    )
-    ui.print_table(columns, [_row(tally, seeds) for tally, seeds in rows])
+    ui.print_table(COLUMNS, [_row(tally, seeds, commits) for tally, seeds in rows])
+    click.echo(f"intervals of {100 * CONFIDENCE:g} %, {Method.ANYTIME.said}")
     for line in _left_behind(state):
         click.echo(line)
+
+
+def _commits(state: Path) -> Mapping[str, str]:
+    """Commits by the revision of their subject, where a search left any; without one nothing is imported."""
+    if not (state / "searches").is_dir():
+        return {}
+    from repro.bisect.journal import known_commits
+
+    return known_commits(state)
 
 
 def _left_behind(state: Path) -> list[str]:
@@ -63,11 +67,11 @@ def _left_behind(state: Path) -> list[str]:
     return [f"left behind by killed runs: {', '.join(parts)}; {cleaning} removes them"] if parts else []
 
 
-def _row(tally: Tally, seeds: list[int]) -> tuple[str, ...]:
-    series, rate = tally.series, wilson(tally.failed, tally.n)
+def _row(tally: Tally, seeds: list[int], commits: Mapping[str, str]) -> tuple[str, ...]:
+    series, rate = tally.series, _rate(tally)
     return (
         series.cell,
-        series.revision[:20],
+        ui.one_line(commits.get(series.revision, series.revision[:20]), 60),
         series.test,
         series.mode.value,
         series.gpu or "-",
@@ -78,15 +82,22 @@ def _row(tally: Tally, seeds: list[int]) -> tuple[str, ...]:
     )
 
 
-def _as_json(tally: Tally, seeds: list[int]) -> dict[str, object]:
+def _rate(tally: Tally) -> Rate:
+    """With an interval that is right whatever stopped the trials: the ledger does not tell."""
+    return anytime(tally.failed, tally.n)
+
+
+def _as_json(tally: Tally, seeds: list[int], commits: Mapping[str, str]) -> dict[str, object]:
     series = tally.series
     return {
         "cell": series.cell,
         "revision": series.revision,
+        "commit": commits.get(series.revision),
         "test": series.test,
         "mode": series.mode.value,
         "gpu": series.gpu or None,
-        "rate": wilson(tally.failed, tally.n).to_json(),
+        "rate": _rate(tally).to_json(),
+        "interval": _rate(tally).method.value,
         "others": {outcome.value: number for outcome, number in sorted(tally.others.items())},
         "failing_seeds": seeds,
     }

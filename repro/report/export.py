@@ -13,7 +13,7 @@ from repro.store import Tally
 
 COLUMNS = (
     "cell", "revision", "test", "mode", "gpu", "failed", "trials", "rate", "low", "high", "confidence",
-    "others",
+    "interval", "others",
 )  # fmt: skip
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -31,7 +31,7 @@ def to_csv(tallies: Sequence[Tally]) -> str:
         ]
         shares = ["" if rate.rate is None else f"{rate.rate:.6g}", f"{rate.low:.6g}", f"{rate.high:.6g}"]
         others = " ".join(f"{outcome.value}={number}" for outcome, number in sorted(tally.others.items()))
-        writer.writerow([*texts, tally.failed, tally.n, *shares, rate.confidence, others])
+        writer.writerow([*texts, tally.failed, tally.n, *shares, rate.confidence, rate.method.value, others])
     return out.getvalue()
 
 
@@ -72,7 +72,8 @@ def _case(suite: ET.Element, tally: Tally) -> None:
     if tally.failed:
         share = ui.percent(tally.failed / tally.n)
         between = f"{ui.percent(rate.low)} to {ui.percent(rate.high)}"
-        told = f"{tally.failed} of {ui.count(tally.n, 'trial')} failed: {share} ({between})"
+        interval = f"{between}; interval of {100 * rate.confidence:g} %, {rate.method.said}"
+        told = f"{tally.failed} of {ui.count(tally.n, 'trial')} failed: {share} ({interval})"
         ET.SubElement(case, "failure", message=told, type="FAILED").text = others or None
     elif not tally.n and others:
         ET.SubElement(case, "error", message=f"no trial passed or failed: {others}", type="OTHER")

@@ -25,6 +25,15 @@ class Method(StrEnum):
     ANYTIME = "anytime"
     """Holds the true rate at every number of trials at once: looking at it and stopping is allowed."""
 
+    @property
+    def said(self) -> str:
+        """What a reader of a table must know of it."""
+        return {
+            Method.WILSON: "Wilson's, for a fixed number of trials",
+            Method.EXACT: "Clopper and Pearson's, for a fixed number of trials",
+            Method.ANYTIME: "valid whenever trials stopped",
+        }[self]
+
 
 @dataclass(frozen=True)
 class Interval:

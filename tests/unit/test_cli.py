@@ -1,5 +1,6 @@
 """The command line: help, exit codes, what is printed where, and what is left alone."""
 
+import csv
 import json
 import re
 import shlex
@@ -8,9 +9,11 @@ from pathlib import Path
 
 import click
 import pytest
-from fake_engine import DIED, HANG, FakeEngine, press_ctrl_c
+from fake_engine import DIED, HANG, FakeEngine, cell, press_ctrl_c
 
 from repro import cli
+from repro.bisect.journal import Journal, known_commits
+from repro.bisect.lines import Candidate
 from repro.cli import plan, workspace
 from repro.cli.workspace import only_run
 from repro.errors import BuildError, ExitCode, NotReadyError
@@ -343,7 +346,7 @@ def test_matrix_table(repro, engine):
 
 
 TABLE = """\
-test_it, mode seeds, at most 20 trials a cell; intervals of 95 %
+test_it, mode seeds, at most 20 trials a cell; intervals of 95 %, Wilson's, for a fixed number of trials
 
  cell                                  state   failed/trials     rate   interval           others
  ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -419,15 +422,61 @@ def test_status(repro, engine):
         "test": "test_it",
         "mode": "seeds",
         "gpu": None,
+        "commit": None,
         "rate": {**series["rate"], "failed": 2, "trials": 20, "rate": 0.1},
+        "interval": "anytime",
         "others": {},
         "failing_seeds": [4, 11],
     }
     status, out, _ = repro("status")
     assert status == 0
     assert " ".join(out.splitlines()[3].split()) == (
-        f"{OWN} {revision[:20]} test_it seeds - 2/20 2.8 % to 30.1 % 4 11"
+        f"{OWN} {revision[:20]} test_it seeds - 2/20 0.37 % to 40.9 % 4 11"
     )
+    assert out.splitlines()[-1] == "intervals of 95 %, valid whenever trials stopped"
+
+
+def test_status_and_export_show_the_same_interval_which_is_named(repro, engine):
+    engine.trial = lambda cell, seed: "FAILED" if seed in (4, 11) else "PASSED"
+    repro("matrix", "--only", OWN)
+    (told,) = json.loads(repro("status", "--json")[1])
+    (row,) = csv.DictReader(repro("export", "--csv")[1].splitlines())
+    assert [float(row[end]) for end in ("low", "high")] == pytest.approx(
+        [told["rate"][end] for end in ("low", "high")], rel=1e-5
+    )
+    assert (row["interval"], told["interval"]) == ("anytime", "anytime")
+    junit = repro("export", "--junit")[1]
+    assert "(0.37 % to 40.9 %; interval of 95 %, valid whenever trials stopped)" in junit
+
+
+def test_the_interval_of_a_matrix_is_named_by_what_may_stop_it(repro):
+    title = repro("matrix", "--only", OWN, "--half-width", "0.2")[1].splitlines()[0]
+    assert title.endswith("fewer once within ±20.0 %; intervals of 95 %, valid whenever trials stopped")
+    title = repro("matrix", "--only", OWN, "--half-width", "0")[1].splitlines()[0]
+    assert title.endswith("; intervals of 95 %, Wilson's, for a fixed number of trials")
+
+
+def test_status_names_commits_that_a_search_tried(repro, here):
+    repro("matrix", "--only", OWN)
+    (series,) = json.loads(repro("status", "--json")[1])
+    for name, subject in (("a", "Round twice\x1b[2J"), ("b", "Mend it")):
+        candidate = Candidate(name=name * 40, label=f"{name * 10} {subject}", cell=cell())
+        Journal.open(here / ".repro", {"test": name}).tried(
+            candidate, series["revision"] + name * 5, "test_it"
+        )
+    version = Candidate(name="3.6.0", label="triton 3.6.0", cell=cell())
+    Journal.open(here / ".repro", {"test": "c"}).tried(version, series["revision"], "test_it")
+    (here / ".repro" / "searches" / "0.json").write_text('{"series": [1], "labels": {"a": []}}')
+    assert known_commits(here / ".repro") == {
+        series["revision"] + "a" * 5: "aaaaaaaaaa Round twice\x1b[2J",
+        series["revision"] + "b" * 5: "bbbbbbbbbb Mend it",
+    }
+    assert f" {series['revision'][:20]} " in repro("status")[1]
+    candidate = Candidate(name="d" * 40, label="dddddddddd Clamp\x1b[2J it", cell=cell())
+    Journal.open(here / ".repro", {"test": "d"}).tried(candidate, series["revision"], "test_it")
+    out = repro("status")[1]
+    assert f" {OWN}   dddddddddd Clamp [2J it   test_it " in out
+    assert series["revision"][:20] not in out
 
 
 def test_status_of_nothing(repro, here):
