@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from repro.engines.base import Prepared
 from repro.minimize.journal import Journal, Ran, identity
 from repro.run import Order, Runner, Target
 from repro.store.sound import read_sound_events
+from repro.trial.minimizing.manners import same_manner
 from repro.trial.records import Event, Mode, Outcome
 
 FOLDER = "minimize"
@@ -137,8 +138,12 @@ def key_of(event: Mapping[str, Any]) -> str:
     return str((event.get("signature") or {}).get("key") or "")
 
 
-def outcomes(events: Events, key: str) -> tuple[int, int, Counter[str]]:
-    """Trials that failed with a signature, trials that passed, and all others by their outcome."""
+def outcomes(events: Events, key: str, known: Collection[str] = ()) -> tuple[int, int, Counter[str]]:
+    """Trials that failed with a signature, trials that passed, and all others by their outcome.
+
+    Args:
+        known: manners in which compared values differed before; a failure in another is one of the others.
+    """
     failed = passed = 0
     others: Counter[str] = Counter()
     for event in events:
@@ -147,7 +152,7 @@ def outcomes(events: Events, key: str) -> tuple[int, int, Counter[str]]:
         outcome = Outcome(event["outcome"])
         if outcome is Outcome.PASSED:
             passed += 1
-        elif outcome is Outcome.FAILED and (not key or key_of(event) == key):
+        elif outcome is Outcome.FAILED and key in ("", key_of(event)) and same_manner(event, known):
             failed += 1
         else:
             others[outcome.value] += 1

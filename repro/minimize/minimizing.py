@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from repro import ui
 from repro.bisect.tryout import own_seeds
@@ -16,6 +17,7 @@ from repro.minimize.gradients import look_at_gradients
 from repro.minimize.often import AsOften
 from repro.minimize.shrink import Shrinking, Verdict
 from repro.minimize.trying import BATCH, ByRate, ByReplay, TimeIsUp, Trying
+from repro.trial.minimizing.manners import manners
 from repro.trial.records import Event
 
 _SEEN = 20
@@ -150,6 +152,7 @@ class Minimizing:
             return False
         record = trying.failure.record
         trying.key = trying.key or key_of(record)
+        trying.manners = tuple(map(str, record.get("manners") or ()))
         told = f"; of {record['drawn']} numbers drawn {record['left']} matter" if "left" in record else ""
         self.say(f"seed {trying.failure.seed} fails every time{told}")
         return True
@@ -158,12 +161,14 @@ class Minimizing:
         self, key: str, parameters: Sequence[Parameter], first: int
     ) -> tuple[ByRate, tuple[int, int]]:
         failed = passed = run = 0
+        seen: set[str] = set()
         while failed < _SEEN and run < self.options.most and self.blocks.left > 0:
             size = min(max(BATCH, run), self.options.most - run)
             events, _ = self.blocks.run(list(range(first + run, first + run + size)), {})
             more, without, others = outcomes(events, key)
             failed, passed, run = failed + more, passed + without, run + size
             key = key or _first_key(events)
+            seen |= _manners(events, key)
             if others.total() > more + without:
                 break
         if failed < 2:
@@ -176,7 +181,12 @@ class Minimizing:
         least = ui.percent(often.least)
         self.say(f"{failed} of {run} fail; a smaller case is kept if it fails in {least} at least")
         trying = ByRate(
-            blocks=self.blocks, parameters=parameters, key=key, often=often, next_seed=first + run
+            blocks=self.blocks,
+            parameters=parameters,
+            key=key,
+            often=often,
+            next_seed=first + run,
+            manners=tuple(sorted(seen)),
         )
         return trying, (failed, run)
 
@@ -255,3 +265,9 @@ def _first_key(events: Sequence[object]) -> str:
         if isinstance(event, dict) and event.get("outcome") == "FAILED":
             return key_of(event)
     return ""
+
+
+def _manners(events: Sequence[Mapping[str, Any]], key: str) -> set[str]:
+    """In which manners compared values differ in failures with a signature."""
+    failures = (one for one in events if one.get("outcome") == "FAILED" and key_of(one) == key)
+    return {manner for one in failures for manner in manners(one)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -84,6 +84,7 @@ class ByReplay:
         blocks: runs trials.
         parameters: what the case is made of.
         key: key of the signature that has to stay.
+        manners: in which compared values may differ; none before the first failure.
         seeds: fresh seeds that each case gets, beside the inputs that failed before, cut to its size.
         record: whether draws can be recorded without the failure going away.
         next_seed: the first fresh seed.
@@ -98,6 +99,7 @@ class ByReplay:
     record: bool
     next_seed: int
     confirm: int = 2
+    manners: tuple[str, ...] = ()
     failure: Failure | None = None
 
     @property
@@ -116,7 +118,8 @@ class ByReplay:
         trials = self.blocks.trials - before
         reduced = only(events, Event.REDUCED)
         if reduced is None:
-            return Tried(verdict=Verdict.GONE, trials=trials, how=_why_gone(events, self.key))
+            how = _why_gone(events, self.key, self.manners)
+            return Tried(verdict=Verdict.GONE, trials=trials, how=how)
         if reduced.get("same"):
             return Tried(verdict=Verdict.SAME, trials=trials, how="the same failure to the last digit")
         taken = self.blocks.take(folder, reduced)
@@ -131,7 +134,7 @@ class ByReplay:
         inputs = self.failure.inputs
         seed = self.failure.seed if inputs is None else inputs.identity
         events, _ = self.blocks.run([seed] * times, case.request(self.parameters), inputs)
-        failed, passed, _ = outcomes(events, self.key)
+        failed, passed, _ = outcomes(events, self.key, self.manners)
         return failed, failed + passed
 
     def _seeds(self, inputs: Inputs | None) -> list[int]:
@@ -149,6 +152,7 @@ class ByReplay:
                 "record": self.record,
                 "confirm": self.confirm,
                 "known": known,
+                "manners": list(self.manners),
                 "seconds": min(self.blocks.left, CASE_SECONDS),
             }
         }
@@ -162,6 +166,7 @@ class ByRate:
         blocks: runs trials.
         parameters: what the case is made of.
         key: key of the signature that has to stay.
+        manners: in which compared values may differ.
         often: tells one that does.
         next_seed: the first fresh seed.
     """
@@ -171,6 +176,7 @@ class ByRate:
     key: str
     often: AsOften
     next_seed: int
+    manners: tuple[str, ...] = ()
     failure: Failure | None = None
 
     @property
@@ -204,17 +210,17 @@ class ByRate:
         seeds = range(self.next_seed, self.next_seed + size)
         self.next_seed = seeds.stop
         events, _ = self.blocks.run(list(seeds), case.request(self.parameters))
-        failed, passed, others = outcomes(events, self.key)
+        failed, passed, others = outcomes(events, self.key, self.manners)
         died = 1 if not failed + passed + others.total() else 0
         return failed, passed, others.total() + died
 
 
-def _why_gone(events: Sequence[Mapping[str, Any]], key: str) -> str:
+def _why_gone(events: Sequence[Mapping[str, Any]], key: str, known: Collection[str]) -> str:
     """In a few words, what came in place of the failure."""
     missing = only(events, Event.MISSING)
     if missing is not None:
         return f"the test is not there: {missing.get('reason')}"
-    failed, passed, others = outcomes(events, key)
+    failed, passed, others = outcomes(events, key, known)
     told = [f"{failed} failed, not every time"] if failed else []
     told += [f"{passed} passed"] if passed else []
     told += [f"{number} {outcome}" for outcome, number in sorted(others.items())]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Dict, Mapping, Optional, Tuple
 
 
 @dataclass(frozen=True)
@@ -16,6 +16,7 @@ class Reduction:
         confirm: further runs of the same inputs, all of which have to fail.
         elements: whether elements of the inputs are set to 0 as far as the failure stays.
         known: digest of a failure that is known; the same again is not made smaller.
+        manners: in which compared values may differ; of the failure that is found if there are none.
         seconds: time for all of it.
     """
 
@@ -24,6 +25,7 @@ class Reduction:
     confirm: int = 2
     elements: bool = True
     known: str = ""
+    manners: Tuple[str, ...] = ()
     seconds: float = 60.0
 
 

@@ -19,6 +19,7 @@ from ..records import Event, Outcome
 from ..trials import Trials
 from .elements import Elements, describe_elements
 from .fitting import Given, ways
+from .manners import manners, same_manner
 from .reduction import Enough, Span, needed, rounder
 
 _ROUNDED = 48
@@ -66,7 +67,7 @@ class Reducing(Trials):
         """Find, confirm, reduce; one line says what came of it."""
         self._protocol, self._trial_number = protocol, self._request.first_trial
         self._until = time.perf_counter() + self._wanted.seconds
-        self._lost = ""
+        self._lost, self._manners = "", set(self._wanted.manners)
         with contextlib.suppress(Enough):
             found = next(self._failing(), None)
             if found is not None:
@@ -91,6 +92,7 @@ class Reducing(Trials):
         for attempt in self._attempts():
             end = self._attempt(attempt)
             if self._as_wanted(end):
+                self._manners = set(self._wanted.manners) or manners(end)
                 given = attempt.given
                 if given is not None and given.too_large:
                     attempt, given = Attempt(attempt.seed), None
@@ -98,6 +100,7 @@ class Reducing(Trials):
                 found = Failing(attempt, end, tensors, given.described if given is not None else [])
                 if all(self._as_wanted(self._again(found)) for _ in range(self._wanted.confirm)):
                     yield found
+                self._manners = set(self._wanted.manners)  # that failure came by chance
 
     def _attempts(self) -> Iterator[Attempt]:
         """Kept inputs, fitted in each way, then seeds."""
@@ -118,7 +121,8 @@ class Reducing(Trials):
     def _as_wanted(self, end: End) -> bool:
         key = self._wanted.key
         failed = end["outcome"] == Outcome.FAILED.value
-        return bool(failed and (not key or end["signature"]["key"] == key))
+        named = failed and (not key or end["signature"]["key"] == key)
+        return bool(named and same_manner(end, self._manners))
 
     def _again(self, found: Failing, tensors: Optional[Sequence[Any]] = None) -> End:
         """The same trial, or the same with other values in its draws."""
@@ -159,6 +163,7 @@ class Reducing(Trials):
             "draws": found.described,
             "time": time.time(),
             "digest": digest(found),
+            "manners": sorted(self._manners),
         }
         told["same"] = bool(self._wanted.known) and told["digest"] == self._wanted.known
         if not found.tensors or told["same"]:

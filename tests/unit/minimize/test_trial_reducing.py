@@ -39,6 +39,13 @@ def test_it():
 """
 KEY = "AssertionError in test_it: comparison 0"
 
+QUOTIENT = """\
+import torch
+def test_it():
+    x = torch.rand(3)
+    torch.testing.assert_close(1.01 * x / x, x / x)
+"""
+
 
 def test_what_a_case_is_made_of(run_block):
     (case,) = run_block(FILES, expand="case", **PLACE).of("case")
@@ -96,6 +103,21 @@ def test_inputs_are_made_small_and_fit_a_smaller_case(run_block):
     assert [one["index"][:2] for one in fitted["elements"]] == [[0, 0]]
     assert fitted["comparisons"][0]["shape"] == [1, 1, 2]
     assert (smaller.folder / fitted["path"]).is_file()
+
+
+@pytest.mark.slow
+def test_zeros_are_not_put_where_the_failure_becomes_a_division_of_0_by_0(run_block):
+    done = run_block({"test_subject.py": QUOTIENT}, reduce={"seconds": 100})
+    (reduced,) = done.of("reduced")
+    assert (reduced["left"], reduced["manners"]) == (3, ["two numbers"])
+
+
+@pytest.mark.slow
+def test_a_smaller_case_has_to_differ_in_the_same_manner(run_block):
+    known = {"key": KEY, "seconds": 100, "manners": ["expected is no number"]}
+    done = run_block({"test_subject.py": QUOTIENT}, reduce=known)
+    assert not done.of("reduced")
+    assert set(done.outcomes) == {"FAILED"}
 
 
 def test_another_failure_is_not_the_one(run_block):
