@@ -3,7 +3,7 @@
 Nothing is recognised by its place alone: a file that the kit would not have named is not the kit's.
 """
 
-from repro.cleaning.containers import dead_containers, engine_items
+from repro.cleaning.containers import dead_containers, engine_items, run_goes_on
 from repro.cleaning.folder import check_folder, folder_items, links_in
 from repro.cleaning.items import Item, Kind, removed
 
@@ -16,4 +16,5 @@ __all__ = [
     "folder_items",
     "links_in",
     "removed",
+    "run_goes_on",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -34,6 +35,15 @@ def engine_items(client: docker.DockerClient) -> tuple[list[Item], list[str]]:
     """
     containers, busy = _containers(client)
     return [*containers, *_images(client), *_volumes(client), *_networks(client)], busy
+
+
+def run_goes_on(client: docker.DockerClient) -> bool:
+    """Whether a process of the kit on this machine runs a trial now, for whatever results folder."""
+    here = os.uname().nodename
+    return any(
+        container.labels.get(f"{LABEL}.host") == here and kit_lives(container.labels)
+        for container in client.containers.list(all=True, filters={"label": STATE_LABEL})
+    )
 
 
 def _containers(client: docker.DockerClient) -> tuple[list[Item], list[str]]:

@@ -10,7 +10,16 @@ from pathlib import Path
 import click
 
 from repro import ui
-from repro.cleaning import Item, Kind, check_folder, engine_items, folder_items, links_in, removed
+from repro.cleaning import (
+    Item,
+    Kind,
+    check_folder,
+    engine_items,
+    folder_items,
+    links_in,
+    removed,
+    run_goes_on,
+)
 from repro.cli.options import json_option, shared_option
 from repro.cli.steps import completed
 from repro.cli.workspace import only_run
@@ -19,6 +28,10 @@ from repro.engines.local import sweep_local
 from repro.errors import ExitCode, NotReadyError
 
 ANSWER_SECONDS = 30
+SHARED = (
+    "images belong to this machine, not to one results folder: whichever needs one again builds it again;"
+    " --no-images leaves them"
+)
 
 
 @click.command()
@@ -27,14 +40,20 @@ ANSWER_SECONDS = 30
     help="Folder of the ledger.",
 )  # fmt: skip
 @click.option("--results", is_flag=True, help="Also the ledger, the block files and all other results.")
-@click.option("--images/--no-images", default=True, help="Also containers, images, volumes and networks.")
+@click.option(
+    "--images/--no-images",
+    default=True,
+    help="Also containers, images, volumes and networks: those of the whole machine.",
+)
 @click.option("--dry-run", is_flag=True, help="List what would be removed, with sizes; remove nothing.")
 @json_option
 def clean(state: Path, results: bool, images: bool, dry_run: bool, as_json: bool) -> int:
     """Remove what the kit made and can make again: containers, images, copies of code, caches, leftovers.
 
-    The ledger and the block files stay unless --results is given. Only what has the kit's labels and names is
-    touched; links are not followed.
+    Files go in one results folder alone. Images belong to the machine: all of the kit's go, whichever folder
+    they were built for, unless a run goes on; another folder builds again what it needs. The ledger and the
+    block files stay unless --results is given. Only what has the kit's labels and names is touched; links are
+    not followed.
     """
     if not state.exists():
         items, notes = _in_engine() if images else ([], [])
@@ -61,7 +80,15 @@ def _in_engine() -> tuple[list[Item], list[str]]:
     except NotReadyError as error:
         return [], [f"containers and images were not looked at: {error.what}"]
     try:
-        return engine_items(client)
+        items, notes = engine_items(client)
+        images = sum(item.kind is Kind.IMAGE for item in items)
+        if images and run_goes_on(client):
+            items = [item for item in items if item.kind is not Kind.IMAGE]
+            return items, [
+                *notes,
+                f"{ui.count(images, 'image')} left: the run that goes on may need them next",
+            ]
+        return items, [*notes, *([SHARED] if images else [])]
     except FAILURES as error:
         return [], [f"containers and images were not looked at: {ui.one_line(str(error))}"]
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -266,21 +267,60 @@ def engine(home, monkeypatch):
     return made
 
 
-def test_only_labelled_and_unused_things_go(repro, engine):
+def test_while_a_run_goes_on_images_stay(repro, engine):
+    """A run of another folder: between two of its trials no container holds the images."""
+    code, out, _ = repro("clean")
+    assert code == 0
+    assert engine.removed == ["repro-dead", "repro-volume", "repro-network"]
+    assert "note: container repro-alive belongs to a run that goes on\n" in out
+    assert "note: 3 images left: the run that goes on may need them next\n" in out
+    assert "built again" not in out
+
+
+@pytest.fixture
+def quiet(engine):
+    """No run goes on here."""
+    there = engine.containers.list({"label": containers.STATE_LABEL})
+    alive = next(thing for thing in there if thing.name == "repro-alive")
+    alive.labels[f"{containers.LABEL}.pid"] = "999999999"
+    return engine
+
+
+@pytest.mark.parametrize("words", [[], ["--dry-run"]])
+def test_it_says_that_other_folders_share_the_images(repro, quiet, words):
+    note = (
+        "note: images belong to this machine, not to one results folder: whichever needs one again builds it"
+    )
+    assert note in repro("clean", *words)[1]
+    assert "images belong" not in repro("clean", "--no-images", *words)[1]
+
+
+def test_the_step_after_a_dry_run_removes_the_same(repro, quiet, home, tmp_path):
+    home.rename(tmp_path / ".repro of mine")
+    _, out, _ = repro("clean", "--state", ".repro of mine", "--results", "--no-images", "--dry-run")
+    step = out.rpartition("next: ")[2].strip()
+    assert step == "repro clean --state '.repro of mine' --results --no-images"
+    assert repro(*shlex.split(step)[1:])[0] == 0
+    assert files(tmp_path / ".repro of mine") == set(FOREIGN)
+    assert quiet.removed == []
+
+
+def test_only_labelled_and_unused_things_go(repro, quiet):
+    engine = quiet
     code, out, _ = repro("clean")
     assert code == 0
     assert engine.removed == [
         "repro-dead",
+        "repro-alive",
         *(f"repro-{step}:{HEX16}" for step in ("cell", "torch", "base")),
         "repro-volume",
         "repro-network",
     ]
-    assert "note: container repro-alive belongs to a run that goes on\n" in out
     assert "note: container repro-elsewhere belongs to a run that goes on\n" in out
 
 
-def test_an_image_in_use_stays_and_is_named(repro, engine):
-    engine.in_use = {f"repro-torch:{HEX16}"}
+def test_an_image_in_use_stays_and_is_named(repro, quiet):
+    quiet.in_use = {f"repro-torch:{HEX16}"}
     code, out, _ = repro("clean", "--json")
     told = {item["name"]: item["still_there"] for item in json.loads(out)["items"]}
     assert code == ExitCode.NOT_READY
