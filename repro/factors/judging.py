@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -14,12 +14,16 @@ from repro.store import Trial
 from repro.trial.records import Outcome
 
 FALSE_DISCOVERIES = 0.05
+CHANCE = 0.05
+"""Of calling a difference between two processes an effect, where it has to come a second time."""
 
 
 class Verdict(StrEnum):
     """What a factor does."""
 
     MATTERS = "changes the rate"
+    ONCE = "changed the rate in one process, and was not seen to in a second"
+    """Processes differ by themselves: the trials of each share what decides."""
     NUMBERS = "changes numbers, and not the rate as far as seen"
     ITSELF = "changes no more than a second run of the same does"
     NOTHING = "changes no number"
@@ -46,6 +50,11 @@ class Pairs:
     worst: tuple[float | None, float | None]
     others: int
 
+    @property
+    def differ(self) -> bool:
+        """Whether any seed has other numbers, or another outcome."""
+        return bool(self.changed or self.counts.a_only or self.counts.b_only)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Effect:
@@ -60,6 +69,7 @@ class Effect:
         q_value: the same with the rate of false discoveries controlled over all factors.
         reason: why it was not tried, or "".
         again: the same seeds run twice without any factor; None where no number changed.
+        second: other seeds without and with it, in new processes; None where the first were enough.
     """
 
     factor: Factor
@@ -71,6 +81,12 @@ class Effect:
     q_value: float | None = None
     reason: str = ""
     again: Pairs | None = None
+    second: Pairs | None = None
+
+    def having_second(self, second: Pairs) -> Effect:
+        """The same, held against a second pair of processes: an effect shows in each."""
+        borne_out = _rise(second) * _rise(self.pairs) > 0 and compare_paired(second.counts).p_value <= CHANCE
+        return replace(self, second=second, verdict=self.verdict if borne_out else Verdict.ONCE)
 
 
 def pair(without: Iterable[Trial], with_it: Iterable[Trial]) -> Pairs:
@@ -159,6 +175,11 @@ def _why_empty(pairs: Pairs) -> str:
     return f"{ui.count(pairs.others, 'trial')} neither passed nor failed as looked for"
 
 
+def _rise(pairs: Pairs | None) -> int:
+    """How many more seeds fail with the factor."""
+    return pairs.counts.b_only - pairs.counts.a_only if pairs is not None else 0
+
+
 def _failed(trial: Trial) -> bool:
     return trial.outcome is Outcome.FAILED
 
@@ -194,17 +215,12 @@ def _plain(effect: Effect) -> dict[str, Any]:
     }
     if effect.pairs is None or effect.without is None or effect.with_it is None:
         return told
-    counts = effect.pairs.counts
     return {
         **told,
         "without": effect.without.to_json(),
         "with": effect.with_it.to_json(),
-        "pairs": {
-            "both": counts.both,
-            "without_only": counts.a_only,
-            "with_only": counts.b_only,
-            "neither": counts.neither,
-        },
+        "pairs": _plain_counts(effect.pairs.counts),
+        "second_pairs": effect.second and _plain_counts(effect.second.counts),
         "p_value": effect.p_value,
         "q_value": effect.q_value,
         "measured": effect.pairs.measured,
@@ -213,4 +229,13 @@ def _plain(effect: Effect) -> dict[str, Any]:
         and {"changed": effect.again.changed, "measured": effect.again.measured},
         "worst_ratio": {"without": effect.pairs.worst[0], "with": effect.pairs.worst[1]},
         "others": effect.pairs.others,
+    }
+
+
+def _plain_counts(counts: PairedCounts) -> dict[str, int]:
+    return {
+        "both": counts.both,
+        "without_only": counts.a_only,
+        "with_only": counts.b_only,
+        "neither": counts.neither,
     }

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from repro import ui
 from repro.engines.base import Prepared
-from repro.factors.judging import Effect, Pairs, judge_factors, pair
+from repro.factors.judging import Effect, Pairs, Verdict, judge_factors, pair
 from repro.factors.known import Factor, Host, why_not
 from repro.run import Order, Runner, Target
 from repro.store import Series, Trial
@@ -48,7 +48,7 @@ class Varying:
     clock: Callable[[], float]
     until: float
     say: Callable[[str], None]
-    _without: list[Trial] = field(default_factory=list)
+    _without: dict[int, list[Trial]] = field(default_factory=dict)
 
     def run(self, factors: Sequence[Factor]) -> list[Effect]:
         """Try each factor that can make a difference here, and judge all of them together.
@@ -63,43 +63,59 @@ class Varying:
         for factor in factors:
             if factor in untried:
                 continue
-            without = self._trials(None)
+            without = self._trials(None, self.seeds)
             if self.clock() >= self.until:
                 untried[factor] = "time was up"
                 continue
-            found[factor] = pair(without, self._trials(factor))
+            found[factor] = pair(without, self._trials(factor, self.seeds))
             self.say(f"{factor.name}: {_told(found[factor])}")
-        return judge_factors(found, untried, self._again(found))
+        again = self._again(found)
+        effects = judge_factors(found, untried, again)
+        by_itself = again is not None and again.differ
+        return [self._second(effect) if by_itself else effect for effect in effects]
 
     def _again(self, found: Mapping[Factor, Pairs]) -> Pairs | None:
         """The same trials twice without any factor, where some number changed; None where time is up, too."""
-        if not any(pairs.changed for pairs in found.values()) or self.clock() >= self.until:
+        if not any(pairs.differ for pairs in found.values()) or self.clock() >= self.until:
             return None
-        again = pair(self._trials(None), self._trials(SAME))
+        again = pair(self._trials(None, self.seeds), self._trials(SAME, self.seeds))
         self.say(f"nothing changed: {_told(again)}")
         return again
 
-    def _trials(self, factor: Factor | None) -> list[Trial]:
+    def _second(self, effect: Effect) -> Effect:
+        """A factor that changes the rate of a test that changes by itself: the next seeds, in new processes.
+
+        Trials of one process share its memory, its addresses and its caches. Where those decide, its seeds
+        are no independent trials, and one process a side does not tell an effect from chance.
+        """
+        if effect.verdict is not Verdict.MATTERS:
+            return effect
+        seeds = range(max(self.seeds) + 1, max(self.seeds) + 1 + len(self.seeds))
+        second = pair(self._trials(None, seeds), self._trials(effect.factor, seeds))
+        self.say(f"{effect.factor.name}, other seeds in new processes: {_told(second)}")
+        return effect.having_second(second)
+
+    def _trials(self, factor: Factor | None, seeds: Sequence[int]) -> list[Trial]:
         """The trials of one side, in the ledger when this returns."""
-        if factor is None and self._without:
-            return self._without
+        if factor is None and seeds[0] in self._without:
+            return self._without[seeds[0]]
         cell = self.target.cell
         if factor is not None:
             cell = replace(cell, env=tuple(sorted({**dict(cell.env), **dict(factor.env)}.items())))
         target = replace(self.target, cell=cell)
         subject = target.subject
         series = self.runner.series(cell, subject.revision, subject.test, gpu=self.gpu)
-        self._fill(target, series, factor)
-        wanted = set(self.seeds)
+        self._fill(target, series, factor, seeds)
+        wanted = set(seeds)
         trials = [trial for trial in self._of(series) if trial.seed in wanted]
         if factor is None:
-            self._without = trials
+            self._without[seeds[0]] = trials
         return trials
 
-    def _fill(self, target: Target, series: Series, factor: Factor | None) -> None:
+    def _fill(self, target: Target, series: Series, factor: Factor | None, seeds: Sequence[int]) -> None:
         """Run what the ledger does not have yet."""
         done = self.runner.ledger.done_seeds(series)
-        missing = [seed for seed in self.seeds if seed not in done]
+        missing = [seed for seed in seeds if seed not in done]
         prepared = replace(self.prepared, cell=target.cell)
         for start in range(0, len(missing), BLOCK):
             if self.clock() >= self.until:

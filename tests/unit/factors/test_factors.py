@@ -32,7 +32,7 @@ def outcome(failed, ratio=0.5):
 def vary(tmp_path):
     """Vary factors over a fake engine; the effects by name, and the engine."""
 
-    def go(trial, factors, *, seeds=60, base=ON_GPU, gpus=1, before=None, until=1e9):
+    def go(trial, factors, *, seeds=60, base=ON_GPU, gpus=1, before=None, until=1e9, clock=None):
         engine = FakeEngine(trial=trial)
         with Ledger.open(tmp_path / "ledger.sqlite") as ledger:
             kit = bench(tmp_path, ledger, engine, gpu_model="H100")
@@ -42,7 +42,7 @@ def vary(tmp_path):
                 kit.runner.run(target, prepared, before)
             varying = Varying(
                 runner=kit.runner, target=target, prepared=prepared, gpu=0 if gpus else None,
-                host=Host(gpus=gpus, engine="venv"), seeds=range(seeds), clock=engine.clock, until=until,
+                host=Host(gpus=gpus, engine="venv"), seeds=range(seeds), clock=clock or engine.clock, until=until,
                 say=lambda line: None,
             )  # fmt: skip
             effects = varying.run(factors)
@@ -86,6 +86,52 @@ def test_numbers_that_change_by_themselves_are_no_finding(vary):
     assert 0 < found[HASH.name].again.changed < 60
     told = {one["factor"]: one for one in to_json(list(found.values()))}
     assert told[HASH.name]["changed_again"] == {"changed": found[HASH.name].again.changed, "measured": 60}
+
+
+@pytest.fixture
+def leftovers():
+    """A test of uninitialised memory: a third of the seeds reads it, and each process has its own in it.
+
+    Args of what is given: whether memory is clean in a process, by its number and environment.
+    """
+
+    def trials(clean):
+        processes = {}
+
+        def trial(cell, seed):
+            process = (cell.env, seed >= 60)
+            number = processes.setdefault(process, len(processes))
+            failed = seed % 3 == 0 and not clean(number, dict(cell.env))
+            return outcome(failed, 2.0 + number if failed else 0.5)
+
+        return trial
+
+    return trials
+
+
+def test_a_process_that_differs_by_chance_is_no_effect(vary, leftovers):
+    """The second process happens to find zeros in its memory: that is the one with the factor."""
+    found, engine, _ = vary(leftovers(lambda number, env: number == 1), [HASH])
+    effect = found[HASH.name]
+    assert effect.verdict is Verdict.ONCE
+    assert (effect.pairs.counts.a_only, effect.second.counts.a_only) == (20, 0)
+    assert engine.seeds[-2:] == [list(range(60, 120))] * 2
+    assert to_json([effect])[0]["second_pairs"]["both"] == 20
+
+
+def test_time_is_up_before_the_second_process(vary, leftovers):
+    begun = set()
+    clean = leftovers(lambda number, env: begun.add(number) or number == 1)
+    found, engine, _ = vary(clean, [HASH], until=3, clock=lambda: len(begun))
+    assert engine.seeds == [list(range(60))] * 3
+    assert found[HASH.name].verdict is Verdict.ONCE
+
+
+def test_an_effect_on_a_test_that_changes_by_itself_shows_twice(vary, leftovers):
+    found, _, _ = vary(leftovers(lambda number, env: "PYTHONHASHSEED" in env), [HASH, FUSION])
+    assert found[HASH.name].verdict is Verdict.MATTERS
+    assert found[HASH.name].second.counts.a_only == 20
+    assert found[FUSION.name].second is None
 
 
 def test_each_factor_has_a_kernel_cache_of_its_own(vary):
