@@ -19,12 +19,15 @@ class Element:
         precision: the element against float64.
         derivatives: of either side's own function, by differences; none where it is no gradient.
         jump: the jump of the operator's derivative that is nearest, as an adapter sees it, or None.
+        rounding: whether the test as a whole, run in float64, and errors that go on from those of passing
+            trials say that it is rounding.
     """
 
     seed: int
     precision: Precision
     derivatives: Sequence[Derivative]
     jump: Jump | None = None
+    rounding: bool = False
 
     @property
     def finite(self) -> bool:
@@ -51,7 +54,13 @@ class Element:
 
     @property
     def wrong_gradient(self) -> str:
-        """The side whose gradient is not the derivative of its own function: "actual", "expected" or ""."""
+        """The side whose gradient is not the derivative of its own function: "actual", "expected" or "".
+
+        Where both sides come to the same in float64, their formulas are the derivative, and what lies beside
+        it is rounding.
+        """
+        if self._same_in_float64 or self.rounding:
+            return ""
         for each in self.derivatives:
             fits = each.actual_fits if each.side == "actual" else each.expected_fits
             if fits == "none" and not _between(each):
@@ -61,10 +70,15 @@ class Element:
     @property
     def wrong_function(self) -> bool:
         """Whether the two sides disagree as much when each is computed in float64."""
+        return self._same_in_float64 is False and not self.at_jump
+
+    @property
+    def _same_in_float64(self) -> bool | None:
+        """Whether the two sides nearly agree, each computed in float64; None where that is not known."""
         actual, expected = self.precision.actual_float64, self.precision.expected_float64
         if actual is None or expected is None or not self.finite or not self.apart:
-            return False
-        return abs(actual - expected) > 0.1 * self.apart and not self.at_jump
+            return None
+        return abs(actual - expected) <= 0.1 * self.apart
 
 
 def _between(derivative: Derivative) -> bool:
@@ -77,7 +91,7 @@ def _between(derivative: Derivative) -> bool:
     return all(value is not None and low - slack <= value <= high + slack for value in values)
 
 
-def elements_of(seed: int, probe: Probe, jumps: Sequence[Jump]) -> Iterator[Element]:
+def elements_of(seed: int, probe: Probe, jumps: Sequence[Jump], *, rounding: bool) -> Iterator[Element]:
     """The failing elements of a probed trial."""
     for precision in probe.precisions:
         if not precision.control:
@@ -91,6 +105,7 @@ def elements_of(seed: int, probe: Probe, jumps: Sequence[Jump]) -> Iterator[Elem
                     if each.element is not None and (each.comparison, tuple(each.element)) == place
                 ],
                 jump=next((each for each in jumps if each.seed == seed and _place(each) == place), None),
+                rounding=rounding,
             )
 
 

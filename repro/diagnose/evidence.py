@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -15,6 +15,14 @@ from repro.inspect import Probe
 from repro.stats import fisher
 from repro.store import Trial
 
+ONE_ROUNDING = {"float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
+"""Largest relative error of a number that is rounded to a type, by the type's name."""
+CLASS = 1e3
+"""Times that an error must shrink in float64 to be one of rounding."""
+CLEARLY = 4.0
+"""Times that an error must shrink in float64 where a cast of the test's own leaves some of it."""
+GAP = 30.0
+"""Times that the errors of failing trials may lie above those of passing ones and still go on from them."""
 CHANCE = 0.01
 """How likely a difference between two sets of trials may be by chance before it counts."""
 
@@ -151,12 +159,14 @@ class Evidence:
         shots = [shot for shot in self.switched.get("float64", ()) if shot.outcome.counts]
         if not shots or not self.touched("float64"):
             return None
-        narrow = _errors(shot for runs in self.repeats.values() for shot in runs if shot.failed)
+        again = [shot for runs in self.repeats.values() for shot in runs if shot.failed]
+        narrow = _errors(again)
         return Wide(
             failed=sum(shot.failed for shot in shots),
             run=len(shots),
             error=max(_errors(shots, narrow.keys()).values(), default=0.0),
             narrow=max(narrow.values(), default=0.0),
+            cast=_one_rounding(shots, narrow.keys(), again),
         )
 
     @property
@@ -174,7 +184,13 @@ class Evidence:
     @cached_property
     def elements(self) -> list[Element]:
         """Failing elements that were looked into, over all failing seeds."""
-        return [each for seed, probe in self.probes.items() for each in elements_of(seed, probe, self.jumps)]
+        wide = self.wide
+        rounding = wide is not None and wide.rounding and not wide.failed and self.goes_on
+        return [
+            each
+            for seed, probe in self.probes.items()
+            for each in elements_of(seed, probe, self.jumps, rounding=rounding)
+        ]
 
     @property
     def out_of_sight(self) -> str:
@@ -197,6 +213,12 @@ class Evidence:
             found += [max(worst)] if worst else []
         return found
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether the errors of failing trials go on from those of passing ones, as rounding's do."""
+        known = [ratio for ratio in self.ratios if math.isfinite(ratio)]
+        return bool(known) and self.clean_ratio is not None and min(known) <= GAP * self.clean_ratio
+
 
 @dataclass(frozen=True, kw_only=True)
 class Wide:
@@ -206,12 +228,14 @@ class Wide:
         failed, run: trials.
         error: largest absolute error, over the comparisons that fail in float32.
         narrow: the same in float32.
+        cast: whether what is left is one rounding to the narrower type, as a cast of the test's own gives it.
     """
 
     failed: int
     run: int
     error: float
     narrow: float
+    cast: bool = False
 
     @property
     def shrinks(self) -> float:
@@ -223,7 +247,7 @@ class Wide:
     @property
     def rounding(self) -> bool:
         """Whether the error is one of rounding."""
-        return self.shrinks > 1e3
+        return self.shrinks > CLASS or (self.cast and not self.failed and self.shrinks > CLEARLY)
 
     @property
     def said(self) -> str:
@@ -232,6 +256,7 @@ class Wide:
             f"with the same inputs in float64, {self.failed} of {self.run} runs fail, and the largest"
             " error is"
             f" {self.error:.2g} instead of {self.narrow:.2g}"
+            + (", one rounding to the type that the test casts to" if self.cast and self.shrinks <= CLASS else "")
         )
 
 
@@ -245,6 +270,18 @@ def _errors(shots: Iterable[Shot], only: Iterable[Key] | None = None) -> dict[Ke
             if "max_abs" in one and (failed if wanted is None else which in wanted):
                 found[which] = max(found.get(which, 0.0), _number(one["max_abs"]))
     return found
+
+
+def _one_rounding(shots: Iterable[Shot], only: Collection[Key], narrow: Iterable[Shot]) -> bool:
+    """Whether the comparisons named are no further apart than one rounding to their former type."""
+    types = {key(one): str(one.get("dtype")) for shot in narrow for one in shot.comparisons}
+    found = [
+        _number(one["max_rel"]) <= ONE_ROUNDING.get(types.get(key(one), ""), 0.0)
+        for shot in shots
+        for one in shot.comparisons
+        if key(one) in only and "max_rel" in one
+    ]
+    return bool(found) and all(found)
 
 
 def _number(value: object) -> float:

@@ -119,7 +119,7 @@ class Experiments:
         if not passing or self.clock() >= self.deadline:
             return None
         try:
-            wanted = Wanted(seed=passing[0], gpu=at.gpu, options=ProbeRequest(derivatives=False))
+            wanted = Wanted(seed=passing[0], gpu=at.gpu, options=ProbeRequest(derivatives=False, perturbed=0))
             return probe(at.runner, at.target, at.prepared, wanted)
         except ReproError:
             return None

@@ -86,6 +86,7 @@ class Precision:
         truth: the value in float64, or None.
         actual_float64, expected_float64: what each side's own operations give in float64, or None.
         actual_ulp, expected_ulp: errors in units of the last place of the compared type.
+        inputs_ulp: how far rounding of the inputs alone moves the truth, in the same units, or None.
         wrong: "actual", "expected", "both" or "neither": which side is further from the truth than the
             comparison tolerates; None where there is no truth.
         why: why there is no truth.
@@ -102,6 +103,7 @@ class Precision:
     expected_float64: float | None = None
     actual_ulp: float | None = None
     expected_ulp: float | None = None
+    inputs_ulp: float | None = None
     wrong: str | None = None
     why: str | None = None
 

@@ -24,6 +24,7 @@ PRECISIONS = (
         "float64>",
         "actual, ulp>",
         "expected, ulp>",
+        "inputs, ulp>",
         "wrong",
     ),
 )
@@ -88,6 +89,7 @@ def precision_rows(found: Sequence[Precision]) -> list[Row]:
             value(one.truth),
             number(one.actual_ulp),
             number(one.expected_ulp),
+            number(one.inputs_ulp),
             one.wrong or "?",
         )
         for one in found

@@ -33,7 +33,7 @@ def look_at_gradients(blocks: Blocks, case: Mapping[str, object], failure: Failu
     """
     if not failure.record.get("digest"):  # it compared no tensors at all
         return None
-    options = ProbeRequest(gradcheck=CHECKED, elements=CHECKED, seconds=SECONDS)
+    options = ProbeRequest(gradcheck=CHECKED, elements=CHECKED, seconds=SECONDS, perturbed=0)
     inputs = failure.inputs
     seed = failure.seed if inputs is None else inputs.identity
     _, folder = blocks.run([seed], {**case, "probe": asdict(options)}, inputs)

@@ -48,6 +48,7 @@ class ProbeRequest:
         gradcheck: elements of each compared gradient that go to `torch.autograd.gradcheck`, at most; those of
             comparisons that pass, too. 0 for none.
         seconds: time for the differences, over which no further element is begun.
+        perturbed: runs with all inputs moved by their own rounding, to see what no formula could avoid.
     """
 
     steps: int = 2000
@@ -58,6 +59,7 @@ class ProbeRequest:
     differentiated: int = 20
     gradcheck: int = 0
     seconds: float = 120.0
+    perturbed: int = 2
 
 
 @dataclass(frozen=True)

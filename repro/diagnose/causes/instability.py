@@ -10,8 +10,12 @@ from repro.diagnose.model import Cause, ruled_out, supported, untested
 
 NAME = "numerical instability"
 ADVICE = "use a form that does not cancel, or sum in a wider type, on the side that is named"
-MANY, WORSE = 256.0, 16.0
-"""Units in the last place that count as many, and times that the other side must be better."""
+WORSE = 16.0
+"""Times that one side must be less accurate than the other."""
+BEYOND_INPUTS = 64.0
+"""Times that it must be further from the truth than rounding of the inputs alone can move that."""
+MANY = 256.0
+"""Units in the last place that count as many, where nothing is known of the inputs."""
 CANCELS = 1024.0
 """Ten bits lost in one subtraction."""
 
@@ -56,7 +60,17 @@ def unstable(element: Element) -> bool:
         return False
     if element.at_jump or element.wrong_gradient or element.wrong_function:
         return False
-    return max(actual, expected) >= MANY and max(actual, expected) >= WORSE * min(actual, expected)
+    return max(actual, expected) >= max(_many(element), WORSE * min(actual, expected))
+
+
+def _many(element: Element) -> float:
+    """Units in the last place that no stable formula loses.
+
+    Sums of thousands of terms lose some tens of times what rounding of their terms makes them lose. One unit
+    is the least that rounding of inputs counts as.
+    """
+    inputs = element.precision.inputs_ulp
+    return MANY if inputs is None else BEYOND_INPUTS * max(1.0, inputs)
 
 
 def _loss(element: Element) -> float:

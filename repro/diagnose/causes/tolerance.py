@@ -15,8 +15,6 @@ NAME = "tolerance too tight"
 ADVICE = "derive the tolerance from the number of terms and their magnitude"
 BEYOND = 10.0
 """Times the tolerance up to which an error counts as just beyond it."""
-GAP = 30.0
-"""Times that the errors of failing trials may lie above those of passing ones and still go on from them."""
 
 
 def weigh(evidence: Evidence) -> Cause:
@@ -35,8 +33,7 @@ def weigh(evidence: Evidence) -> Cause:
     )
     if clean is not None:
         told += f", those of passing ones up to {clean:.3g} times"
-    apart = middle > BEYOND or (clean is not None and clean > 0 and min(ratios) > GAP * clean)
-    if apart:
+    if middle > BEYOND or (clean is not None and clean > 0 and not evidence.goes_on):
         return ruled_out(NAME, f"{told}: that is a class of its own")
     wide = evidence.wide
     if wide is None:

@@ -6,10 +6,8 @@ import contextlib
 from dataclasses import dataclass
 from typing import Any, Iterator, List, Optional, Sequence, Tuple
 
-from .numbers import name_of
+from .numbers import EPSILON, name_of
 from .shadows import Shadows
-
-EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
 
 
 class Enough(BaseException):

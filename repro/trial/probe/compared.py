@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..comparing.measure_numbers import unravel
-from ..comparing.measure_torch import leaves_of, tolerances_of
+from ..comparing.measure_torch import tolerances_of
 from ..request import ProbeRequest
 from .file import ProbeFile
 from .numbers import spacing
+from .pairs import Values, pairs_of, seen
 from .session import Session
 
 _NO_GRADIENT = "the compared tensor is no gradient that backward or grad gave, whole and in order"
@@ -58,9 +59,10 @@ class Element:
 
 @dataclass(frozen=True)
 class _Comparison:
-    """One call that compares."""
+    """One pair of a call that compares."""
 
     index: int
+    number: int
     where: str
     bound: Mapping[str, Any]
     passed: bool
@@ -73,14 +75,18 @@ class Examiner:
         session: the run that they belong to.
         file: takes the elements.
         options: how many.
+        moved: what runs compared whose inputs were moved by their own rounding.
 
     `elements` are held against float64 and differences, `checked` go to gradcheck.
     """
 
-    def __init__(self, session: Session, file: ProbeFile, options: ProbeRequest) -> None:
+    def __init__(
+        self, session: Session, file: ProbeFile, options: ProbeRequest, moved: Sequence[Values] = ()
+    ) -> None:
         self._session = session
         self._file = file
         self._options = options
+        self._moved = moved
         self.elements: List[Element] = []
         self.checked: List[Element] = []
 
@@ -89,17 +95,11 @@ class Examiner:
         if passed and not self._options.gradcheck:
             return
         with self._session.guarded():
-            pair = (bound.get("actual", bound.get("input")), bound.get("expected", bound.get("other")))
-            for _, actual, expected in leaves_of(*pair):
-                self._pair(_Comparison(index, where, bound, passed), actual, expected)
+            for number, actual, expected in pairs_of(self._session, bound):
+                self._pair(_Comparison(index, number, where, bound, passed), actual, expected)
 
     def _pair(self, one: _Comparison, actual: Any, expected: Any) -> None:
-        torch, fits = self._session.torch, self._session.shadows.fits
-        if not (isinstance(actual, torch.Tensor) and isinstance(expected, torch.Tensor)):
-            return
-        real = actual.is_floating_point() and expected.is_floating_point()
-        if not (fits(actual) and fits(expected) and real and actual.shape == expected.shape):
-            return
+        torch = self._session.torch
         atol, rtol = tolerances_of(torch, one.bound, actual, expected)
         wide = [each.detach().double() for each in (actual, expected.to(actual.device))]
         close = torch.isclose(*wide, rtol=rtol, atol=atol, equal_nan=bool(one.bound.get("equal_nan")))
@@ -118,6 +118,9 @@ class Examiner:
         for place in places:
             self.elements.append(element(place))
             told = self._truth(facts, place, self.elements[-1], actual.dtype)
+            if "actual_ulp" in told:
+                unit = self._unit(told["truth"], actual.dtype)
+                told["inputs_ulp"] = self._spread(one, place, told, unit)
             self._tell(one, self.elements[-1], told)
         first = range(min(actual.numel(), self._options.gradcheck))
         self.checked += map(element, list(dict.fromkeys([*places, *first]))[: len(first)])
@@ -149,10 +152,8 @@ class Examiner:
         return [*found, *passing[spread].tolist()]
 
     def _side(self, name: str, tensor: Any) -> Dict[str, Any]:
-        shadows = self._session.shadows
-        self._session.notice(tensor)
-        shadow = shadows.look(tensor)[0]
-        return {"name": name, "tensor": tensor, "wide": shadows.view(tensor).reshape(-1), "shadow": shadow}
+        wide, shadow = seen(self._session, tensor)
+        return {"name": name, "tensor": tensor, "wide": wide, "shadow": shadow}
 
     def _truth(self, facts: List[Dict[str, Any]], place: int, element: Element, dtype: Any) -> Dict[str, Any]:
         """What float64 says of one element."""
@@ -168,12 +169,26 @@ class Examiner:
         truth = sides[-1]
         told["truth"] = truth
         if math.isfinite(truth):
-            torch = self._session.torch
-            unit = float(spacing(torch, torch.tensor(truth, dtype=torch.float64), dtype))
+            unit = self._unit(truth, dtype)
             told.update(actual_ulp=abs(values[0] - truth) / unit, expected_ulp=abs(values[1] - truth) / unit)
         wrong = [not _within(value, truth, tolerance) for value in values]
         names = {(True, True): "both", (True, False): "actual", (False, True): "expected"}
         return {**told, "wrong": names.get((wrong[0], wrong[1]), "neither")}
+
+    def _unit(self, truth: float, dtype: Any) -> float:
+        """The unit in the last place of a type at a value."""
+        torch = self._session.torch
+        return float(spacing(torch, torch.tensor(truth, dtype=torch.float64), dtype))
+
+    def _spread(self, one: _Comparison, place: int, told: Dict[str, Any], unit: float) -> Optional[float]:
+        """How far moved inputs move either side at most, in units; None where neither is known."""
+        still = (told["actual_float64"], told["expected_float64"])
+        found = []
+        for values in self._moved:
+            for moved, value in zip(values.found.get((one.index, one.number), ()), still):  # noqa: B905
+                if moved is not None and value is not None and place < moved.numel():
+                    found.append(abs(float(moved[place]) - value) / unit)
+        return max((each for each in found if math.isfinite(each)), default=None)
 
     def _gradient(self, fact: Dict[str, Any], element: Tuple[int, ...]) -> Optional[Side]:
         """The input whose gradient a compared tensor is, and the element of it."""

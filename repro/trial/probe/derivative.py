@@ -11,10 +11,10 @@ import time
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from ..request import ProbeRequest
-from .calls import EPSILON, Call, Nudge
+from .calls import Call, Nudge
 from .compared import Element, Side, no_gradient
 from .file import ProbeFile
-from .numbers import name_of
+from .numbers import EPSILON, name_of
 from .session import Session
 from .slopes import Quotient, judge, slopes, step_sizes
 

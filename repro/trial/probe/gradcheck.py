@@ -10,11 +10,10 @@ from __future__ import annotations
 import math
 from typing import Any, Callable, Dict, List, Sequence, Tuple
 
-from .calls import EPSILON
 from .compared import Element, Side
 from .derivative import OUT_OF_TIME, Derivatives, scale
 from .file import ProbeFile
-from .numbers import name_of
+from .numbers import EPSILON, name_of
 from .slopes import step_sizes
 
 RTOL, ATOL, EPS = 1e-3, 1e-5, 1e-6

@@ -11,6 +11,8 @@ _HASHED = 2**28
 _SMALLEST = {"float16": -24, "bfloat16": -133, "float32": -149, "float64": -1074}
 _INF = float("inf")
 _DIGITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
+EPSILON = {name: 2.0 ** (1 - digits) for name, digits in _DIGITS.items()}
+"""From 1 to the next number of each type."""
 
 
 def name_of(dtype: Any) -> str:
@@ -108,7 +110,7 @@ def cancelled(torch: Any, inputs: List[Any], out: Any) -> Optional[float]:
     """
     if not out.numel() or name_of(out.dtype) not in _DIGITS:
         return None
-    wide = [one.detach().abs().to(torch.float64).broadcast_to(out.shape) for one in inputs]
+    wide = [one.detach().abs().to(out.device, torch.float64).broadcast_to(out.shape) for one in inputs]
     size = torch.stack(wide).amax(0)
     left = (
         out.detach()

@@ -11,6 +11,7 @@ from . import hooks
 from .calls import Call, Enough, Leaves, Nudge
 from .file import ProbeFile
 from .numbers import cancelled, describe, largest, rounding
+from .perturbing import Perturbation
 from .shadows import Gradient, Shadows
 from .wide import UNWRITTEN, Wide, written
 
@@ -26,6 +27,7 @@ class Session:
         silent: tells whether operations belong to a measurement and not to the test.
         file: takes the steps; None where the run is for its value alone.
         nudge: changes one element of one input, or None.
+        perturbation: moves the float64 copies of inputs, or None.
     """
 
     def __init__(
@@ -34,9 +36,10 @@ class Session:
         silent: Callable[[], bool],
         file: Optional[ProbeFile] = None,
         nudge: Optional[Nudge] = None,
+        perturbation: Optional[Perturbation] = None,
     ) -> None:
         self.torch = torch
-        self.shadows = Shadows(torch)
+        self.shadows = Shadows(torch, perturbation)
         self.leaves = Leaves(self.shadows, nudge)
         self.calls: List[Call] = []
         self.trouble = ""
@@ -85,7 +88,7 @@ class Session:
         before: Dict[str, Any] = {}
         with self.guarded():
             self.meet(tensors)
-            before = self._before(func, tensors, changed)
+            before = self._before(func, args, tensors, changed)
         result = func(*args, **kwargs)
         with self.guarded():
             self._after(func, args, kwargs, changed, result, before)
@@ -116,12 +119,20 @@ class Session:
             return {}
         return {"largest": largest(self.torch, [tensor for tensor in tensors if self.shadows.fits(tensor)])}
 
-    def _before(self, func: Any, tensors: List[Any], changed: List[Any]) -> Dict[str, Any]:
+    def _before(self, func: Any, args: Any, tensors: List[Any], changed: List[Any]) -> Dict[str, Any]:
         before = self.before(tensors)
-        numbers = [tensor for tensor in tensors if self.shadows.fits(tensor)]
-        if before and name_of(func) in _SUMS and len(numbers) > 1:
-            before["inputs"] = [one.detach().clone() if changed else one for one in numbers]
+        if before and name_of(func) in _SUMS:
+            terms = [self._term(one, bool(changed)) for one in args[:2]]
+            before["inputs"] = [one for one in terms if one is not None]
         return before
+
+    def _term(self, value: Any, overwritten: bool) -> Optional[Any]:
+        """What is added or subtracted, as a tensor; a number of Python's is one, too."""
+        if isinstance(value, (int, float)):
+            return self.torch.tensor(float(value), dtype=self.torch.float64)
+        if not (isinstance(value, self.torch.Tensor) and self.shadows.fits(value)):
+            return None
+        return value.detach().clone() if overwritten else value
 
     def _after(
         self, func: Any, args: Any, kwargs: Any, changed: List[Any], result: Any, before: Dict[str, Any]
@@ -167,7 +178,7 @@ class Session:
             **fields,
             growth=size / had if had and size is not None else None,
             error=rounding(self.torch, tensor, self.shadows.view(tensor)) if fits and not note else None,
-            cancellation=cancelled(self.torch, inputs, tensor) if inputs else None,
+            cancellation=cancelled(self.torch, inputs, tensor) if inputs and len(inputs) > 1 else None,
             **({"note": note} if note else {}),
         )
 

@@ -11,6 +11,8 @@ import importlib
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional, Tuple
 
+from .perturbing import Perturbation
+
 _SWEEP = 16
 _ELSEWHERE = "written by something that is no operation of torch"
 
@@ -61,10 +63,12 @@ class Shadows:
 
     Args:
         torch: the module.
+        perturbation: moves the copies of inputs, or None.
     """
 
-    def __init__(self, torch: Any) -> None:
+    def __init__(self, torch: Any, perturbation: Optional[Perturbation] = None) -> None:
         self._torch = torch
+        self._perturbation = perturbation
         self._weak = importlib.import_module("torch.multiprocessing.reductions").StorageWeakRef
         self._found: Dict[Tuple[int, Any], Shadow] = {}
         self._adopted = 0
@@ -97,7 +101,10 @@ class Shadows:
         """
         shadow = self.known(tensor)
         if shadow is None:
-            return self.adopt(tensor), False
+            shadow = self.adopt(tensor)
+            if tensor.numel() > 1:  # one number alone is more often a constant than an input
+                self._perturb(tensor)
+            return shadow, False
         flat = self.flat(tensor)
         now, before = _bits(self._torch, flat), _bits(self._torch, shadow.seen)
         if shadow.unwritten:
@@ -145,10 +152,20 @@ class Shadows:
             shadow.opaque, shadow.direct = opaque, True
             self.view(tensor).copy_(tensor.detach())
 
+    def filled(self, tensor: Any) -> None:
+        """An operation wrote numbers into a tensor that depend on no other tensor: inputs, as they are."""
+        if tensor.numel() == self._length(tensor):
+            self.adopt(tensor)
+        else:
+            self.wrote(tensor, "")
+            self.view(tensor).copy_(tensor.detach())
+        self._perturb(tensor)
+
     def exact(self, tensor: Any) -> None:
         """Take a tensor as it is: it is where a function of interest begins."""
         gradient = self.look(tensor)[0].gradient
         self.adopt(tensor).gradient = gradient
+        self._perturb(tensor)
 
     def flat(self, tensor: Any) -> Any:
         """All elements of a tensor's storage, in the order of memory."""
@@ -161,6 +178,10 @@ class Shadows:
     @staticmethod
     def _key(tensor: Any) -> Tuple[int, Any]:
         return int(tensor.untyped_storage()._cdata), tensor.dtype
+
+    def _perturb(self, tensor: Any) -> None:
+        if self._perturbation is not None:
+            self._perturbation.move(self.view(tensor), tensor.dtype)
 
     def _sweep(self) -> None:
         gone = [key for key, shadow in self._found.items() if shadow.held.expired()]

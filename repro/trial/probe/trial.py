@@ -14,6 +14,8 @@ from .compared import Examiner
 from .derivative import Derivatives
 from .file import ProbeFile
 from .gradcheck import GradientCheck
+from .pairs import Values
+from .perturbing import Perturbation
 from .session import Session
 
 _NO_TORCH = "the test loads no torch, so it has no operations to look at"
@@ -40,8 +42,9 @@ def look_into(
         _end(file, began, outcome, original, _NO_TORCH)
         return
     torch: Any = sys.modules["torch"]
+    moved = [_run_perturbed(run, comparisons, seed) for seed in range(options.perturbed)]
     session = Session(torch, lambda: comparisons.busy, file)
-    examiner = Examiner(session, file, options)
+    examiner = Examiner(session, file, options, moved)
     with comparisons.observed_by(examiner.note):
         end = run(session.watching())
     again = functools.partial(_run_moved, run, comparisons)
@@ -51,6 +54,16 @@ def look_into(
     if examiner.checked:
         GradientCheck(derivatives, file, torch).check(examiner.checked, session.leaves.tensors)
     _end(file, began, outcome, end, session.trouble)
+
+
+def _run_perturbed(run: Run, comparisons: Comparisons, seed: int) -> Values:
+    """Run the trial once more with all inputs moved by their own rounding, in float64 alone."""
+    torch: Any = sys.modules["torch"]
+    session = Session(torch, lambda: comparisons.busy, perturbation=Perturbation(torch, seed))
+    values = Values(session)
+    with comparisons.observed_by(values.note):
+        run(session.watching())
+    return values
 
 
 def _run_moved(run: Run, comparisons: Comparisons, nudge: Nudge) -> Session:

@@ -14,6 +14,8 @@ UNWRITTEN = frozenset(
 """Operations whose result holds whatever was in its memory before."""
 
 _KNOWN = ("aten", "prims")
+_FILLS = frozenset(("uniform_", "normal_", "random_", "exponential_", "log_normal_", "cauchy_", "geometric_"))
+"""Random operations that write over a tensor whatever was in it; so do those whose names end in `_like`."""
 
 
 def written(tree: Any, func: Any, args: Any, kwargs: Any) -> List[Tuple[Any, str]]:
@@ -68,9 +70,14 @@ class Wide:
             return ""
         changed = [tensor for tensor, _ in written(tree, func, args, kwargs)]
         numbers = [one for one in tree.tree_leaves((args, kwargs)) if self._is_number(one)]
-        inherited = self._inherited(numbers, changed)
         if not [one for one in (*changed, *new) if shadows.fits(one)]:
             return ""
+        if self._draws(func, numbers):
+            for tensor in (*changed, *new):
+                if shadows.fits(tensor):
+                    shadows.filled(tensor)
+            return ""
+        inherited = self._inherited(numbers, changed)
         opaque, wide = self._do(func, args, kwargs, numbers, changed)
         for tensor in changed:
             if shadows.fits(tensor):
@@ -85,6 +92,13 @@ class Wide:
                     tensor, self._narrowed(func, args, tensor, value), opaque or inherited, bool(opaque)
                 )
         return opaque
+
+    def _draws(self, func: Any, numbers: List[Any]) -> bool:
+        """Whether an operation draws numbers that depend on no other number."""
+        if self._torch.Tag.nondeterministic_seeded not in func.tags:
+            return False
+        name = name_of(func)
+        return not numbers or name.endswith("_like") or (name in _FILLS and len(numbers) == 1)
 
     def _do(
         self, func: Any, args: Any, kwargs: Any, numbers: List[Any], changed: List[Any]

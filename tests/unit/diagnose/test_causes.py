@@ -38,11 +38,13 @@ from repro.diagnose.causes import (
     draw as rare_draw,
 )
 from repro.diagnose.evidence import CellRate
+from repro.diagnose.shots import Shot
 from repro.diagnose.words import conclude
 from repro.factors import Factor, judge_factors
 from repro.factors.judging import Pairs
 from repro.factors.known import NAMED
 from repro.stats import PairedCounts
+from repro.trial.records import Outcome
 
 USUAL = evidence().switched
 SWITCH = Factor(env=(("SWITCH", "0"),), what=NAMED)
@@ -205,6 +207,67 @@ def test_what_the_probe_cannot_see_is_not_ruled_out(cause):
 
 def test_errors_far_beyond_the_tolerance_are_not_the_tolerances_fault():
     assert tolerance.weigh(evidence()).verdict is Verdict.RULED_OUT
+
+
+@pytest.mark.parametrize(
+    ("ulps", "inputs", "verdict"),
+    [
+        (100.0, 0.3, Verdict.SUPPORTED),
+        (100.0, 3.0, Verdict.RULED_OUT),
+        (5000.0, 100.0, Verdict.RULED_OUT),
+        (5000.0, 60.0, Verdict.SUPPORTED),
+        (100.0, None, Verdict.RULED_OUT),
+        (300.0, None, Verdict.SUPPORTED),
+    ],
+)
+def test_instability_is_an_error_far_beyond_what_the_inputs_make(ulps, inputs, verdict):
+    found = evidence(
+        recorded=[recorded(seed, ratio=1.5) for seed in FAILING],
+        probes=look([element(actual_ulp=ulps, expected_ulp=0.4, inputs_ulp=inputs)]),
+    )
+    assert instability.weigh(found).verdict is verdict
+    other = {Verdict.SUPPORTED: Verdict.RULED_OUT, Verdict.RULED_OUT: Verdict.SUPPORTED}
+    assert tolerance.weigh(found).verdict is other[verdict]
+
+
+BESIDE = derivative(jump=False, left=2.9, right=2.9, actual_fits="none", expected_fits="both")
+
+
+def test_a_gradient_that_is_right_in_float64_is_no_wrong_formula():
+    same = element(actual_ulp=9e4, actual_float64=3.0, expected_float64=3.0)
+    causes = {cause.name: cause.verdict for cause in weigh_all(evidence(probes=look([same], [BESIDE])))}
+    assert causes[formula.NAME] is Verdict.RULED_OUT
+    assert causes[instability.NAME] is Verdict.SUPPORTED
+    other = element(actual_ulp=9e4, actual_float64=1.0, expected_float64=3.0)
+    assert formula.weigh(evidence(probes=look([other], [BESIDE]))).verdict is Verdict.SUPPORTED
+
+
+@pytest.mark.parametrize(("ratio", "verdict"), [(1.5, Verdict.RULED_OUT), (20.0, Verdict.SUPPORTED)])
+def test_a_kernels_gradient_beside_the_derivative_by_rounding_or_by_more(ratio, verdict):
+    """In float64 the test passes; errors that go on from those of passing trials are rounding."""
+    found = evidence(
+        recorded=[recorded(seed, ratio=ratio) for seed in FAILING], probes=look([element()], [BESIDE])
+    )
+    assert formula.weigh(found).verdict is verdict
+
+
+@pytest.mark.parametrize(("relative", "verdict"), [(5.9e-8, Verdict.SUPPORTED), (1e-6, Verdict.RULED_OUT)])
+def test_one_rounding_by_a_cast_of_the_test_leaves_rounding(relative, verdict):
+    def runs(**fields):
+        usual = comparison(fields.pop("error"), ratio=1.5, passed=fields["outcome"] is Outcome.PASSED)
+        compared = [{**usual, "dtype": fields.pop("dtype"), "max_rel": fields.pop("relative")}]
+        return [Shot(seed=3, order=0, comparisons=compared, touched={"float64": 1}, **fields)] * 8
+
+    wide = runs(outcome=Outcome.PASSED, dtype="float64", relative=relative, error=1e-6)
+    again = runs(outcome=Outcome.FAILED, dtype="float32", relative=1e-5, error=2e-5)
+    found = evidence(
+        recorded=[recorded(seed, ratio=1.5) for seed in FAILING],
+        same={3: again},
+        fresh=[],
+        baseline=again,
+        switched={**USUAL, "float64": wide},
+    )
+    assert tolerance.weigh(found).verdict is verdict
 
 
 def test_a_switch_that_changes_nothing():

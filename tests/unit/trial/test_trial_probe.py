@@ -110,6 +110,71 @@ def test_two_formulas_have_no_truth(probe):
     assert "they compute different things" in one.why
 
 
+def test_what_rounding_of_the_inputs_makes_unavoidable(probe):
+    """Terms that cancel lose as many digits in any formula; the variance loses them in this one alone."""
+
+    def terms(close):
+        x = torch.rand(300)
+        rest = float(x.sum().round())
+        close(x.sum() - rest, (x.double().sum() - rest).float(), rtol=0, atol=1e-6)
+
+    def variance(close):
+        x = torch.rand(64) + 100.0
+        close((x * x).mean() - x.mean() ** 2, ((x - x.mean()) ** 2).mean(), rtol=1e-4, atol=0)
+
+    (cancelled,), (unstable,) = probe(terms).precisions, probe(variance).precisions
+    assert cancelled.inputs_ulp > 2
+    assert cancelled.actual_ulp < 64 * cancelled.inputs_ulp
+    assert unstable.inputs_ulp < 1
+    assert unstable.actual_ulp > 1e3
+
+
+def test_inputs_are_moved_only_where_asked(probe):
+    def test(close):
+        x = torch.rand(3)
+        close(x + 1e4 - 1e4, x)
+
+    assert {one.inputs_ulp for one in probe(test, perturbed=0).precisions} == {None}
+    assert all(0 < one.inputs_ulp <= 1 for one in probe(test, perturbed=1).precisions)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: torch.randn_like(torch.ones(8)),
+        lambda: torch.empty(8).uniform_(1, 2),
+        lambda: torch.zeros(2, 8).normal_()[1],
+        lambda: torch.nn.init.xavier_uniform_(torch.empty(2, 8))[0],
+    ],
+)
+def test_what_is_drawn_into_a_tensor_is_an_input(probe, draw):
+    def test(close):
+        x = draw()
+        close(x + 1e4 - 1e4, x, rtol=0, atol=0)
+
+    found = [one for one in probe(test).precisions if not one.control]
+    assert found
+    assert all(one.truth is not None and one.expected_ulp == 0 for one in found)
+    assert all(0 < one.inputs_ulp <= 1 for one in found)
+
+
+def test_what_is_drawn_by_other_numbers_is_not_repeated(probe):
+    def test(close):
+        close(torch.nn.functional.dropout(torch.ones(8)), torch.full((8,), 3.0))
+
+    (one, *_) = probe(test).precisions
+    assert (one.actual_float64, one.truth) == (None, 3.0)
+
+
+def test_one_less_a_number_cancels(probe):
+    def test(close):
+        p = torch.full((3,), 1 - 2.0**-20)
+        close(1 - p, 2 * (1 - p))
+
+    step = next(step for step in probe(test).steps if "sub" in step.op)
+    assert step.cancellation == 2.0**20
+
+
 @pytest.mark.parametrize("fill", ["copy_", "kernel"])
 def test_memory_that_was_just_made(probe, fill):
     """What lies in it may be what a kernel writes: nothing changes, and no operation of torch wrote it."""
@@ -456,8 +521,10 @@ def awkward(seen):
 def test_results_stay_the_same_to_the_last_bit(probe):
     seen = []
     found = probe(lambda close: awkward(seen))
-    plain, probed = seen
-    assert all(torch.equal(one, other) for one, other in zip(plain, probed, strict=True))
+    plain, *probed = seen
+    assert len(probed) == 3, "twice with its inputs moved, and once under the probe"
+    for again in probed:
+        assert all(torch.equal(one, other) for one, other in zip(plain, again, strict=True))
     assert found.end.trouble == ""
     assert all(step.error is None or step.error.max_ulp < 10 for step in found.steps)
 
