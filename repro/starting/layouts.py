@@ -6,7 +6,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -111,20 +111,23 @@ def _modules(root: Path, projects: Iterable[str]) -> dict[str, str]:
 
 
 def _closure(root: Path, modules: Projects, tests: Sequence[str], part: str) -> tuple[set[str], set[str]]:
-    """Own modules that test files reach, and every module that any of that code imports when it is loaded."""
+    """Own modules that test files reach, and every module that any of that code needs when it is loaded.
+
+    What stands under an `if` is not needed where `find_spec` asks for it, be it in another file.
+    """
     reached: set[str] = {name for name, folder in modules.items() if _holds(folder, name, part)}
-    imported: set[str] = set()
+    imported, under_if, asked = set[str](), set[str](), set[str]()
     pending = [root / name for name in tests]
     pending += [file for name in reached for file in _files(root / modules[name], name)]
     seen = 0
     while pending and seen < MOST_FILES:
         path, seen = pending.pop(), seen + 1
-        at_load, anywhere = _imports(path)
-        imported |= at_load
-        for name in (anywhere & set(modules)) - reached:
+        found = _imports(path)
+        imported, under_if, asked = imported | found.at_load, under_if | found.under_if, asked | found.asked
+        for name in (found.anywhere & set(modules)) - reached:
             reached.add(name)
             pending += _files(root / modules[name], name)
-    return reached, imported
+    return reached, imported | (under_if - asked)
 
 
 def _holds(folder: str, module: str, part: str) -> bool:
@@ -137,24 +140,54 @@ def _files(folder: Path, module: str) -> list[Path]:
     return [single] if single.is_file() else sorted((folder / module).rglob("*.py"))
 
 
-def _imports(path: Path) -> tuple[set[str], set[str]]:
-    """Top-level names that a file imports when it is loaded, and those that it imports anywhere."""
+@dataclass(frozen=True, kw_only=True)
+class _Imports:
+    """Top-level names that a file imports.
+
+    Args:
+        at_load: when it is loaded; what stands in a `try` may fail, and is not needed.
+        under_if: the same, on a condition.
+        anywhere: in functions, too.
+        asked: names that it asks `find_spec` for.
+    """
+
+    at_load: set[str] = field(default_factory=set)
+    under_if: set[str] = field(default_factory=set)
+    anywhere: set[str] = field(default_factory=set)
+    asked: set[str] = field(default_factory=set)
+
+
+def _imports(path: Path) -> _Imports:
     try:
         module = parse(path.read_bytes())
     except (OSError, SyntaxError, ValueError):
-        return set(), set()
-    return set(_names(_at_load(module))), set(_names(ast.walk(module)))
+        return _Imports()
+    return _Imports(
+        at_load=set(_names(module.body)),
+        under_if=set(_names(_under_if(module))),
+        anywhere=set(_names(ast.walk(module))),
+        asked=set(_asked(module)),
+    )
 
 
-def _at_load(module: ast.Module) -> Iterator[ast.AST]:
-    """Statements that run at import; what stands in a `try` may fail, and is not needed."""
-    pending: list[ast.AST] = list(module.body)
+def _under_if(module: ast.Module) -> Iterator[ast.AST]:
+    """Statements that run at import on a condition, but for those that are for type checkers."""
+    pending = [node for node in module.body if isinstance(node, ast.If)]
     while pending:
-        node = pending.pop()
-        if isinstance(node, ast.If):
-            pending += [] if "TYPE_CHECKING" in ast.unparse(node.test) else [*node.body, *node.orelse]
-        else:
-            yield node
+        condition = pending.pop()
+        if "TYPE_CHECKING" not in ast.unparse(condition.test):
+            for node in (*condition.body, *condition.orelse):
+                if isinstance(node, ast.If):
+                    pending.append(node)
+                yield node
+
+
+def _asked(module: ast.Module) -> Iterator[str]:
+    """Top-level names of modules in calls such as `importlib.util.find_spec("einops")`."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "find_spec":
+            named = (one.value for one in node.args[:1] if isinstance(one, ast.Constant))
+            yield from (str(name).partition(".")[0] for name in named)
 
 
 def _names(nodes: Iterable[ast.AST]) -> Iterator[str]:

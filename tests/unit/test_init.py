@@ -156,6 +156,16 @@ def test_requirements_are_those_that_the_code_imports(repro, tmp_path):
     assert load(tmp_path / "home" / "matrix.yaml").subject.requirements == ("einops>=0.8",)
 
 
+def test_what_find_spec_asks_for_is_not_needed_under_an_if(repro, tmp_path):
+    """Not even in another file; without such a question a condition says nothing."""
+    write(tmp_path / "home", FLAT)
+    has = "from importlib.util import find_spec\nHAS = find_spec('apex.amp') is not None\n"
+    guarded = "from .has import HAS\nif HAS:\n    import apex\nelif not HAS:\n    import yaml\n"
+    write(tmp_path / "home", {"kernels/has.py": has, "kernels/io.py": guarded})
+    (note,) = [note for note in told(repro)["notes"] if "declared nowhere" in note]
+    assert note.startswith("imported and declared nowhere: yaml;")
+
+
 SHARED = {
     "kernels/__init__.py": "",
     "tests/__init__.py": "",
