@@ -42,8 +42,8 @@ def vary(tmp_path):
                 kit.runner.run(target, prepared, before)
             varying = Varying(
                 runner=kit.runner, target=target, prepared=prepared, gpu=0 if gpus else None,
-                host=Host(gpus=gpus, engine="venv"), seeds=range(seeds), clock=clock or engine.clock, until=until,
-                say=lambda line: None,
+                host=Host(gpus=gpus, engine="venv"), seeds=range(seeds), clock=clock or engine.clock,
+                until=until, say=lambda line: None,
             )  # fmt: skip
             effects = varying.run(factors)
             environments = {trial.series.cell for trial in ledger.trials()}
