@@ -81,7 +81,10 @@ class Journal:
         self._write()
 
     def commits(self) -> dict[str, str]:
-        """The commits that were tried, as a person reads them, by the revision of their subject."""
+        """The commits that were tried, as a person reads them, by the revision of their subject.
+
+        Where a subject is the whole commit, its revision is the commit's id.
+        """
         held = {name: str(label) for name, label in self._data["labels"].items()}
         rows = self._data["answer"]["tried"] if self._data["answer"] else ()
         labels = {**held, **{str(row["candidate"]): str(row["label"]) for row in rows}}
@@ -89,7 +92,8 @@ class Journal:
         for name, (revision, _) in self.series.items():
             if _COMMIT.fullmatch(name):
                 found.setdefault(str(revision), []).append(labels.get(name, name[:10]))
-        return {revision: _first(names) for revision, names in found.items()}
+        whole = {name: label for name, label in labels.items() if _COMMIT.fullmatch(name)}
+        return whole | {revision: _first(names) for revision, names in found.items()}
 
     def _write(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)

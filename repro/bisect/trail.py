@@ -89,8 +89,7 @@ class Trail:
         except Untestable as untestable:
             self._untestable(untestable.finding)
             return None
-        subject = self.tryout.ready(index)[0].subject
-        self._journal.tried(self.candidates[index], subject.revision, subject.test)
+        self._tried(index)
         self.evidence.add(index, counts)
         total = self.evidence.of(index)
         others = f", {ui.outcomes(total.others)}" if total.others else ""
@@ -104,10 +103,15 @@ class Trail:
         except Untestable as untestable:
             self._untestable(untestable.finding)
             return None
+        self._tried(index)
         self.evidence.add_replays(index, trials)
         failed = sum(trial.outcome is Outcome.FAILED for trial in trials)
         self.say(f"{self.label(index)}: {failed} of {len(trials)} replayed inputs failed")
         return trials
+
+    def _tried(self, index: int) -> None:
+        subject = self.tryout.ready(index)[0].subject
+        self._journal.tried(self.candidates[index], subject.revision, subject.test)
 
     def _untestable(self, finding: Finding) -> None:
         if finding.outcome is not Outcome.OTHER_INPUTS:

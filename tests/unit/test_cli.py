@@ -468,6 +468,8 @@ def test_status_names_commits_that_a_search_tried(repro, here):
     Journal.open(here / ".repro", {"test": "c"}).tried(version, series["revision"], "test_it")
     (here / ".repro" / "searches" / "0.json").write_text('{"series": [1], "labels": {"a": []}}')
     assert known_commits(here / ".repro") == {
+        "a" * 40: "aaaaaaaaaa Round twice\x1b[2J",
+        "b" * 40: "bbbbbbbbbb Mend it",
         series["revision"] + "a" * 5: "aaaaaaaaaa Round twice\x1b[2J",
         series["revision"] + "b" * 5: "bbbbbbbbbb Mend it",
     }
