@@ -7,6 +7,6 @@ docs/factors.md says how each is judged.
 
 from repro.factors.judging import Effect, Verdict, judge_factors, to_json
 from repro.factors.known import Factor, known_factors
-from repro.factors.varying import Varying
+from repro.factors.varying import SAME, Varying
 
-__all__ = ["Effect", "Factor", "Varying", "Verdict", "judge_factors", "known_factors", "to_json"]
+__all__ = ["SAME", "Effect", "Factor", "Varying", "Verdict", "judge_factors", "known_factors", "to_json"]

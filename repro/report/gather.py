@@ -10,6 +10,7 @@ from pathlib import Path
 
 from repro import __version__, ui
 from repro.errors import UsageError
+from repro.factors import SAME
 from repro.report.anatomy import describe
 from repro.report.model import CellFacts, CellRate, Report
 from repro.report.pairing import agreement, compare_cells, read_outcomes
@@ -172,6 +173,12 @@ def _notes(ledger: Ledger, rows: Sequence[CellRate]) -> list[str]:
         notes.append(
             "Cells marked cpu ran without a GPU, kernels under Triton's interpreter, and `torch.rand` draws"
             " from another grid there: their rates say nothing about a GPU."
+        )
+    again = SAME.name
+    if any(row.series.cell.endswith(again) for row in rows):
+        notes.append(
+            f"Cells that end in {again} are the same cell once more, run by `repro factors`: nothing reads"
+            " the variable, and what differs there differs by itself."
         )
     others: dict[Outcome, int] = defaultdict(int)
     for row in rows:

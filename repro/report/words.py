@@ -95,7 +95,7 @@ def failed_how(failure: Failure) -> str:
     )
     beyond = f", off by up to {number(failure.ratio.high)} times the tolerance" if failure.ratio else ""
     line = code(failure.source or failure.function)
-    return f"comparison {failure.comparison + 1} ({line}), {elements}{beyond}"
+    return f"comparison {failure.comparison} ({line}), {elements}{beyond}"
 
 
 def agreed(report: Report) -> str:
@@ -176,7 +176,7 @@ def near(neighbour: Neighbour) -> str:
     """How near another comparison came to its tolerance."""
     failed = f"failed in {neighbour.failed}" if neighbour.failed else "passed in each"
     return (
-        f"comparison {neighbour.comparison + 1} ({code(neighbour.where)}) {failed} of the same"
+        f"comparison {neighbour.comparison} ({code(neighbour.where)}) {failed} of the same"
         f" {ui.count(neighbour.trials, 'trial')}; its largest error was {number(neighbour.ratio)} times the"
         " tolerance"
     )

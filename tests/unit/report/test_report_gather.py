@@ -60,6 +60,13 @@ def test_the_verdict_names_the_cell_that_fails_more_whichever_comes_first(home, 
     assert "50.0 % of trials (30/60 in 1 of 2 cells)" in title(report)
 
 
+def test_a_cell_that_ran_once_more_is_told_from_the_others(home, told):
+    write_cell(home, "b0", CELLS[0], failing=range(0, 4), trials=60)
+    assert not any("once more" in note for note in told().notes)
+    write_cell(home, "b1", f"{CELLS[0]}-REPRO_AGAIN=1", failing=range(0, 4), trials=60)
+    assert any("end in REPRO_AGAIN=1 are the same cell once more" in note for note in told().notes)
+
+
 def test_anatomy(home, told):
     flake(home)
     anatomy = told().anatomy
