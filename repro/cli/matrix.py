@@ -203,7 +203,7 @@ def _legend(results: Sequence[CellResult]) -> list[str]:
         )
     if any(not result.cell.on_gpu for result in results):
         legend.append(
-            "cpu cells ran without a GPU, kernels under Triton's interpreter, shapes scaled down:"
+            "cpu cells ran without a GPU, kernels under Triton's interpreter:"
             " their rates say nothing about a GPU"
         )
     return legend

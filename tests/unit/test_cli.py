@@ -359,8 +359,7 @@ test_it, mode seeds, at most 20 trials a cell; intervals of 95 %, Wilson's, for 
  torch2.13.0-triton3.6.0-cpu-py311   not today
 
 × a crossed cell: its Triton or ptxas is not the one that this torch was released with
-cpu cells ran without a GPU, kernels under Triton's interpreter, shapes scaled down:\
- their rates say nothing about a GPU
+cpu cells ran without a GPU, kernels under Triton's interpreter: their rates say nothing about a GPU
 next: `repro status` lists the failing seeds; `repro matrix --mode fresh` gives each its own process
 """
 
