@@ -89,7 +89,10 @@ class Replayed:
         fresh = " and in fresh ones" if any(row.fresh for row in own) else ""
         told = f"the failure is a function of the inputs: they fail every time, in one process{fresh}"
         if any(len(row.places) > 1 for row in own):
-            told += ", though not always at the same elements"
+            told = (
+                f"the same inputs fail every time, in one process{fresh}, but not at the same elements:"
+                " something beside the inputs decides, too"
+            )
         if not others:
             return told
         cells = {row.cell.id for row in others}

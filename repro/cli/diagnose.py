@@ -10,6 +10,7 @@ import click
 from repro import ui
 from repro.adapting import adapter_of
 from repro.cli.options import DURATION, Place, json_option, subject_options, workspace_options
+from repro.cli.steps import completed
 from repro.cli.workspace import Workspace, only_run, open_runner
 from repro.diagnose import Question, sentences, to_json
 from repro.diagnose import diagnose as run_experiments
@@ -53,7 +54,7 @@ def diagnose(
     draft = workspace.state / "diagnosis.part"
     draft.write_text(json.dumps(told, indent=2), encoding="utf-8")
     draft.replace(workspace.state / "diagnosis.json")
-    click.echo(json.dumps(told, indent=2) if as_json else "\n".join(sentences(found)))
+    click.echo(json.dumps(told, indent=2) if as_json else completed("\n".join(sentences(found))))
     return ExitCode.DONE if found.supported else ExitCode.INCONCLUSIVE
 
 

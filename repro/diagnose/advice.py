@@ -8,6 +8,7 @@ from repro.diagnose.causes import ADVICE
 from repro.diagnose.evidence import Evidence
 from repro.diagnose.model import Cause, Verdict
 from repro.stats import clean_runs_needed, wilson
+from repro.ui import count
 
 
 def advise(evidence: Evidence, causes: Sequence[Cause]) -> list[str]:
@@ -16,8 +17,7 @@ def advise(evidence: Evidence, causes: Sequence[Cause]) -> list[str]:
     low = wilson(evidence.failed, evidence.trials).low
     if told and 0.0 < low < 1.0:
         told.append(
-            f"after the fix: repro verify-fix; {clean_runs_needed(low)} clean runs rule out the rate seen"
-            " so far, with 95 %"
-            " confidence"
+            f"after the fix: repro verify-fix; {count(clean_runs_needed(low), 'clean run')} rule out the rate"
+            " seen so far, with 95 % confidence"
         )
     return told

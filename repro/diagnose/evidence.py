@@ -14,6 +14,7 @@ from repro.factors import Effect
 from repro.inspect import Probe
 from repro.stats import fisher
 from repro.store import Trial
+from repro.ui import count
 
 ONE_ROUNDING = {"float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 """Largest relative error of a number that is rounded to a type, by the type's name."""
@@ -153,6 +154,12 @@ class Evidence:
         failed, run, still, again = counts
         return still / again <= 0.1 * failed / run and fisher(failed, run, still, again) < CHANCE
 
+    @property
+    def cured_where(self) -> str:
+        """Where the failure is gone although no number was computed otherwise, or ""."""
+        known = {"zero-fill": "where new memory is filled with 0", "first-config": "without autotuning"}
+        return next((where for name, where in known.items() if self.cures(name)), "")
+
     @cached_property
     def wide(self) -> Wide | None:
         """What the same inputs do in float64; None where that could not be tried."""
@@ -191,6 +198,16 @@ class Evidence:
             for seed, probe in self.probes.items()
             for each in elements_of(seed, probe, self.jumps, rounding=rounding)
         ]
+
+    @property
+    def of_elements(self) -> str:
+        """ "of 4 failing elements"."""
+        return f"of {count(len(self.elements), 'failing element')}"
+
+    @property
+    def of_seeds(self) -> str:
+        """ "2 of 4 failing seeds": those whose numbers vary."""
+        return f"{len(self.varying)} of {count(len(self.repeats), 'failing seed')}"
 
     @property
     def out_of_sight(self) -> str:
@@ -256,7 +273,11 @@ class Wide:
             f"with the same inputs in float64, {self.failed} of {self.run} runs fail, and the largest"
             " error is"
             f" {self.error:.2g} instead of {self.narrow:.2g}"
-            + (", one rounding to the type that the test casts to" if self.cast and self.shrinks <= CLASS else "")
+            + (
+                ", one rounding to the type that the test casts to"
+                if self.cast and self.shrinks <= CLASS
+                else ""
+            )
         )
 
 

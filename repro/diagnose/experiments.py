@@ -19,6 +19,7 @@ from repro.inspect import Probe, Wanted, probe
 from repro.run import Runner
 from repro.store import Ledger
 from repro.trial.request import ProbeRequest
+from repro.ui import count
 
 SEEDS = 4
 """Failing seeds that are looked into."""
@@ -84,7 +85,7 @@ class Experiments:
     def _repeat(self) -> None:
         """The same seeds again: alone in a process, and each first in a process."""
         failing = self.evidence.failing
-        if not self._time_for("repeat", f"{len(failing)} failing seeds again"):
+        if not self._time_for("repeat", f"{count(len(failing), 'failing seed')} again"):
             return
         same = {seed: self.range.fire([seed] * REPEATS) for seed in failing[:2]}
         fresh = self.range.fire([*failing[:2], *self.evidence.passing[:1]], fresh=True)
@@ -95,7 +96,7 @@ class Experiments:
         """What failing and passing trials draw."""
         failing = [trial.seed for trial in self.evidence.recorded[:VARIED]]
         seeds = [*failing, *self.evidence.passing][:WATCHED]
-        if self._time_for("draws", f"{len(seeds)} trials, watched as they draw"):
+        if self._time_for("draws", f"{count(len(seeds), 'trial')}, watched as they draw"):
             self._with(watched=self.range.fire(seeds, watch=True))
             self._told("draws", self.evidence.watched)
 
@@ -111,7 +112,7 @@ class Experiments:
             except ReproError as error:
                 self.missing["probe"] = error.what
         self._with(probes=found, control=self._control() if found else None)
-        self.done.append(f"probe: {len(found)} failing trials")
+        self.done.append(f"probe: {count(len(found), 'failing trial')}")
 
     def _control(self) -> Probe | None:
         """The steps of a passing trial: what is odd there, too, does no harm."""
@@ -129,12 +130,12 @@ class Experiments:
         seeds, adapter = self.evidence.failing[:PROBES], self.adapter
         if adapter is None or not self.evidence.compares:
             return
-        if not self._time_for("adapter", f"{len(seeds)} failing seeds, with the operator's adapter"):
+        if not self._time_for("adapter", f"{count(len(seeds), 'failing seed')}, with the operator's adapter"):
             return
         at = self.range
         found = observe(at.runner, at.target, at.prepared, seeds, adapter, gpu=at.gpu)
         self._with(jumps=found.jumps, predicted_rate=found.predicted_rate)
-        self.done.append(f"adapter: {len(found.jumps)} failing elements near jumps")
+        self.done.append(f"adapter: {count(len(found.jumps), 'failing element')} near jumps")
         self.done += [f"adapter: {trouble}" for trouble in found.troubles]
 
     def _switch(self) -> None:
@@ -143,7 +144,7 @@ class Experiments:
         varies = bool(self.evidence.varying) and not self.evidence.first_only
         names = [*(ORDERING if varies else ()), *INTERVENTIONS]
         if not seeds or not self._time_for(
-            "interventions", f"{len(seeds)} runs with each of {', '.join(names)}"
+            "interventions", f"{count(len(seeds), 'run')} with each of {', '.join(names)}"
         ):
             return
         if fresh:
@@ -158,7 +159,7 @@ class Experiments:
     def _vary(self) -> None:
         """The same seeds with one environment variable changed at a time."""
         seeds = self._varied_seeds()
-        if not self._time_for("factors", f"{len(seeds)} seeds with each environment variable"):
+        if not self._time_for("factors", f"{count(len(seeds), 'seed')} with each environment variable"):
             return
         with self._own_ledger() as runner:
             effects = self._varying(runner, seeds).run(chosen(self._factors(), ()))

@@ -9,6 +9,7 @@ from typing import Any
 from repro.diagnose.evidence import Evidence
 from repro.diagnose.model import Cause, Diagnosis, Verdict
 from repro.stats import wilson
+from repro.ui import count
 
 
 def conclude(evidence: Evidence, causes: Sequence[Cause]) -> list[str]:
@@ -41,15 +42,15 @@ def _function_of_inputs(evidence: Evidence) -> Iterator[str]:
     runs = sum(map(len, evidence.repeats.values()))
     if evidence.steady:
         yield (
-            f"It is a function of the inputs: {len(evidence.repeats)} failing seeds failed in all of"
-            f" {runs} further runs."
+            f"It is a function of the inputs: {count(len(evidence.repeats), 'failing seed')} failed in all of"
+            f" {count(runs, 'further run')}."
         )
     elif evidence.first_only:
         yield "A seed fails where it is the first of its process, and passes after that."
     else:
         yield (
             f"The inputs alone do not decide: failing seeds failed in {100 * evidence.fails_again:.0f} %"
-            f" of {runs} further runs."
+            f" of {count(runs, 'further run')}."
         )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from repro.inspect.marks import marks
 from repro.inspect.parting import Parting
 from repro.inspect.records import Derivative, Gradcheck, Precision, Probe, Step
+from repro.ui import count
 
 Row = tuple[str, ...]
 
@@ -128,7 +129,10 @@ def sentences(probe: Probe) -> list[str]:
             "what is shown may not be what fails"
         )
     elif end.outcome != "FAILED":
-        told.append(f"the trial came to {end.outcome}, with the probe and without")
+        told.append(
+            f"the trial came to {end.outcome}, with the probe and without: try another seed, or"
+            " `repro diagnose`, which says whether the seed decides"
+        )
     if not probe.steps and not end.trouble:
         told.append("the trial did no operation of torch, so there are no numbers to look at")
     told += [f"{mark.what}: step {mark.step.n}, {mark.step.op}" for mark in marks(probe.steps)]
@@ -151,11 +155,13 @@ def _precision(found: Sequence[Precision]) -> list[str]:
         "neither": "neither side is wrong by more than the tolerance",
     }
     told = [
-        f"against float64, {words[wrong]} at {n} of {len(failing)} failing elements"
+        f"against float64, {words[wrong]} at {n} of {count(len(failing), 'failing element')}"
         for wrong, n in counts.most_common()
     ]
     whys = Counter(one.why for one in failing if one.why)
-    return told + [f"no float64 value for {n} failing elements: {why}" for why, n in whys.most_common(3)]
+    return told + [
+        f"no float64 value for {count(n, 'failing element')}: {why}" for why, n in whys.most_common(3)
+    ]
 
 
 def _derivative(found: Sequence[Derivative]) -> list[str]:
@@ -164,7 +170,9 @@ def _derivative(found: Sequence[Derivative]) -> list[str]:
     jumps = {_place(one) for one in failing if one.jump}
     told = []
     if jumps:
-        told.append(f"the derivative jumps at {len(jumps)} of {len(measured)} failing elements measured")
+        told.append(
+            f"the derivative jumps at {len(jumps)} of {count(len(measured), 'failing element')} measured"
+        )
     for side in ("actual", "expected"):
         fits = [
             one for one in failing if (one.actual_fits if side == "actual" else one.expected_fits) == "none"
@@ -175,7 +183,9 @@ def _derivative(found: Sequence[Derivative]) -> list[str]:
                 "failing elements measured"
             )
     whys = Counter(one.why for one in failing if one.why)
-    return told + [f"no derivative for {n} failing elements: {why}" for why, n in whys.most_common(3)]
+    return told + [
+        f"no derivative for {count(n, 'failing element')}: {why}" for why, n in whys.most_common(3)
+    ]
 
 
 def gradient_sentences(probe: Probe) -> list[str]:

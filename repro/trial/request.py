@@ -59,7 +59,7 @@ class ProbeRequest:
     differentiated: int = 20
     gradcheck: int = 0
     seconds: float = 120.0
-    perturbed: int = 2
+    perturbed: int = 3
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ class Norm(torch.autograd.Function):
 def test_it():
     if DECOYS:
         look_suspicious()
-    x, weight = (torch.randn(4, 64) + 10).requires_grad_(), torch.randn(4, 64)
+    x, weight = (torch.randn(4, 64) + 30).requires_grad_(), torch.randn(4, 64)
     (ours,) = torch.autograd.grad((Norm.apply(x) * weight).sum(), x)
     (theirs,) = torch.autograd.grad((torch.nn.functional.layer_norm(x, (64,)) * weight).sum(), x)
-    torch.testing.assert_close(ours, theirs, rtol=2e-5, atol=2e-6)
+    torch.testing.assert_close(ours, theirs, rtol=2e-4, atol=2e-5)

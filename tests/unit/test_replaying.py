@@ -1,5 +1,6 @@
 """`repro replay`: a failure that is a function of its inputs is told from one that is not."""
 
+import dataclasses
 import random
 from concurrent.futures import ThreadPoolExecutor
 
@@ -75,6 +76,14 @@ def test_a_cell_in_which_the_inputs_pass(replay):
 def test_no_function_of_the_inputs(replay):
     found = replay(lambda cell, seed: "FAILED" if CHANCE.random() < 0.5 else "PASSED", cells=(A,))
     assert "something beside the inputs decides" in found.said
+
+
+def test_other_elements_from_run_to_run_are_no_function_of_the_inputs(replay):
+    found = replay(by_seed, cells=(A,))
+    rows = [dataclasses.replace(row, places=frozenset({"a", "b"})) for row in found.rows]
+    said = dataclasses.replace(found, rows=rows).said
+    assert "but not at the same elements: something beside the inputs decides, too" in said
+    assert "is a function of" not in said
 
 
 def test_a_cell_that_cannot_run_them_stops_no_other(replay):

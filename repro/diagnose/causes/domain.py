@@ -5,6 +5,7 @@ from __future__ import annotations
 from repro.diagnose.evidence import Evidence
 from repro.diagnose.model import Cause, ruled_out, supported, untested
 from repro.inspect import Probe, Step
+from repro.ui import count
 
 NAME = "argument outside a function's domain"
 ADVICE = "clamp the argument before the step that is named, or treat the ends of its domain apart"
@@ -19,11 +20,13 @@ def weigh(evidence: Evidence) -> Cause:
         return untested(NAME, evidence.missing.get("probe", "no trial was looked into"))
     if not strange:
         return ruled_out(NAME, "no failing element is NaN or infinite")
+    if evidence.cured_where:
+        return ruled_out(NAME, f"the failure is gone {evidence.cured_where}")
     firsts = {seed: first_strange(probe, evidence.control) for seed, probe in evidence.probes.items()}
     culprits = {seed: step for seed, step in firsts.items() if step is not None}
     if not culprits:
         return untested(
-            NAME, f"{len(strange)} failing elements are not finite, but no step is seen to begin it"
+            NAME, f"{count(len(strange), 'failing element')} are not finite, but no step is seen to begin it"
         )
     explained = [each for each in strange if each.seed in culprits]
     ops = sorted({f"{step.op} ({step.phase}, step {step.n})" for step in culprits.values()})
@@ -34,7 +37,7 @@ def weigh(evidence: Evidence) -> Cause:
     return supported(
         NAME,
         len(explained) / len(evidence.elements),
-        f"{len(strange)} of {len(evidence.elements)} failing elements are NaN or infinite",
+        f"{len(strange)} {evidence.of_elements} are NaN or infinite",
         f"the first step that is not finite is {', '.join(ops)}; where a passing trial has none",
         *(note for step in culprits.values() if (note := step.note)),
     )

@@ -9,6 +9,7 @@ from repro.diagnose.evidence import Evidence
 from repro.diagnose.model import Cause, ruled_out, supported, untested
 from repro.diagnose.shots import Shot
 from repro.stats import fisher
+from repro.ui import count
 
 NAME = "a rare draw"
 ADVICE = "handle the value that is named, or say in the test that it is out of bounds"
@@ -43,7 +44,7 @@ def weigh(evidence: Evidence) -> Cause:
         )
     found = list(_features(failing, passing))
     if not found:
-        told = f"no single draw tells {len(failing)} failing trials from {len(passing)} passing ones"
+        told = f"no single draw tells {count(len(failing), 'failing trial')} from {len(passing)} passing ones"
         return ruled_out(NAME, told)
     return _decided(found, failing, passing)
 
@@ -53,8 +54,8 @@ def _decided(found: Sequence[Feature], failing: Sequence[Shot], passing: Sequenc
     return supported(
         NAME,
         1.0,
-        f"{best.said} in all {len(failing)} failing trials that were watched, and in {best.passing} of"
-        f" {len(passing)} passing ones",
+        f"{best.said} in all {count(len(failing), 'failing trial')} that were watched, and in"
+        f" {best.passing} of {len(passing)} passing ones",
     )
 
 

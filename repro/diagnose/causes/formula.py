@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from repro.diagnose.evidence import Evidence
 from repro.diagnose.model import Cause, ruled_out, supported, untested
+from repro.ui import count
 
 NAME = "wrong formula or border rule"
 ADVICE = "mend the side that the finite differences speak against; repro inspect names the step"
@@ -13,12 +14,8 @@ def weigh(evidence: Evidence) -> Cause:
     """Look for a disagreement that stays in float64, and for gradients that are not their function's."""
     if not evidence.compares:
         return untested(NAME, "the failing trials compare no numbers that could be recomputed")
-    for name, what in (
-        ("zero-fill", "where new memory is filled with 0"),
-        ("first-config", "without autotuning"),
-    ):
-        if evidence.cures(name):
-            return ruled_out(NAME, f"the failure is gone {what}")
+    if evidence.cured_where:
+        return ruled_out(NAME, f"the failure is gone {evidence.cured_where}")
     finite = [each for each in evidence.elements if each.finite and each.seed not in evidence.varying]
     gradient = [each for each in finite if each.wrong_gradient]
     plain = [each for each in finite if not each.wrong_gradient and not each.hides_a_jump]
@@ -26,7 +23,7 @@ def weigh(evidence: Evidence) -> Cause:
     explained = len(gradient) + len(function)
     if not explained:
         return _whole(evidence)
-    of, told = f"of {len(evidence.elements)} failing elements", []
+    of, told = evidence.of_elements, []
     if gradient:
         sides = " and the ".join(sorted({each.wrong_gradient for each in gradient}))
         told.append(
@@ -56,12 +53,14 @@ def _whole(evidence: Evidence) -> Cause:
         return ruled_out(NAME, "the failing elements are no finite numbers")
     jumps = sum(each.at_jump for each in evidence.elements)
     if jumps:
-        return ruled_out(NAME, f"{wide.said}, but {jumps} failing elements lie where the derivative jumps")
+        return ruled_out(
+            NAME, f"{wide.said}, but {count(jumps, 'failing element')} lie where the derivative jumps"
+        )
     hidden = sum(each.hides_a_jump for each in evidence.elements)
     if hidden:
         return untested(
             NAME,
-            f"{wide.said}, but at {hidden} failing elements it could not be measured whether the derivative"
-            " jumps",
+            f"{wide.said}, but at {count(hidden, 'failing element')} it could not be measured whether the"
+            " derivative jumps",
         )
     return supported(NAME, wide.failed / wide.run, f"{wide.said}: more digits do not help")

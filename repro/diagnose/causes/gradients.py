@@ -30,13 +30,11 @@ def weigh(evidence: Evidence) -> Cause:
     explained = len(over) + len(under)
     if not explained:
         return ruled_out(NAME, f"{told}; no failing element over- or underflows")
-    parts = (
-        [f"{len(over)} of {len(evidence.elements)} failing elements overflow or are beyond {LARGE:.0e}"]
-        if over
-        else []
-    )
+    if evidence.cured_where:
+        return ruled_out(NAME, f"the failure is gone {evidence.cured_where}")
+    parts = [f"{len(over)} {evidence.of_elements} overflow or are beyond {LARGE:.0e}"] if over else []
     if under:
-        parts.append(f"{len(under)} of {len(evidence.elements)} failing elements vanish below {TINY:.1e}")
+        parts.append(f"{len(under)} {evidence.of_elements} vanish below {TINY:.1e}")
     wide = [evidence.wide.said] if evidence.wide else []
     return supported(NAME, explained / len(evidence.elements), told, *parts, *wide)
 

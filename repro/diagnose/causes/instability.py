@@ -7,12 +7,13 @@ import math
 from repro.diagnose.elements import Element
 from repro.diagnose.evidence import Evidence
 from repro.diagnose.model import Cause, ruled_out, supported, untested
+from repro.ui import count
 
 NAME = "numerical instability"
 ADVICE = "use a form that does not cancel, or sum in a wider type, on the side that is named"
 WORSE = 16.0
 """Times that one side must be less accurate than the other."""
-BEYOND_INPUTS = 64.0
+BEYOND_INPUTS = 32.0
 """Times that it must be further from the truth than rounding of the inputs alone can move that."""
 MANY = 256.0
 """Units in the last place that count as many, where nothing is known of the inputs."""
@@ -34,7 +35,7 @@ def weigh(evidence: Evidence) -> Cause:
         worst = max(bad, key=_loss)
         sides = sorted({_worse(each) for each in bad})
         told = [
-            f"at {len(bad)} of {len(evidence.elements)} failing elements the {' and the '.join(sides)}"
+            f"at {len(bad)} {evidence.of_elements} the {' and the '.join(sides)}"
             " side is far less"
             f" accurate than the other: up to {_loss(worst):.3g} ulp, against {_gain(worst):.3g}",
             *cancels,
@@ -45,11 +46,11 @@ def weigh(evidence: Evidence) -> Cause:
     known = [each for each in evidence.elements if each.precision.truth is not None]
     other = [each for each in evidence.elements if each.at_jump or each.wrong_gradient]
     if other and len(other) == len(evidence.elements):
-        return ruled_out(NAME, f"all {len(other)} failing elements have another reason")
+        return ruled_out(NAME, f"all {count(len(other), 'failing element')} have another reason")
     if not known and evidence.elements:
         return untested(NAME, "no failing element could be recomputed in float64", *cancels)
     return ruled_out(
-        NAME, f"neither side is far less accurate than the other at {len(known)} failing elements"
+        NAME, f"neither side is far less accurate than the other at {count(len(known), 'failing element')}"
     )
 
 

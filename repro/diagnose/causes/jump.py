@@ -8,6 +8,7 @@ from statistics import median
 from repro.diagnose.elements import Element
 from repro.diagnose.evidence import Evidence
 from repro.diagnose.model import Cause, ruled_out, supported, untested
+from repro.ui import count
 
 NAME = "jump of the derivative"
 ADVICE = (
@@ -25,12 +26,11 @@ def weigh(evidence: Evidence) -> Cause:
     if not at:
         return ruled_out(
             NAME,
-            f"at none of {len(measured)} failing elements do the one-sided derivatives differ with both"
-            " values"
-            " between them",
+            f"at none of {count(len(measured), 'failing element')} do the one-sided derivatives differ with"
+            " both values between them",
         )
     told = [
-        f"at {len(at)} of {len(evidence.elements)} failing elements the derivative from the left and from the"
+        f"at {len(at)} {evidence.of_elements} the derivative from the left and from the"
         " right differ, and the compared values are one and the other, or between them",
         _example(at[0]),
         *_distances(at),

@@ -17,9 +17,7 @@ def weigh(evidence: Evidence) -> Cause:
         return ruled_out(
             NAME, "with the same inputs, the comparison that fails gives the same numbers every time"
         )
-    varies = (
-        f"{len(evidence.varying)} of {len(evidence.repeats)} failing seeds give other numbers from run to run"
-    )
+    varies = f"{evidence.of_seeds} give other numbers from run to run"
     if evidence.first_only:
         return ruled_out(NAME, f"{varies}, but only the first run of a process is different")
     for name, what in (

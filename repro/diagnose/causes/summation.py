@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from repro.diagnose.evidence import Evidence
 from repro.diagnose.model import Cause, ruled_out, supported, untested
+from repro.ui import count
 
 NAME = "nondeterministic summation"
 ADVICE = "fix the order of the sum, or allow what the order may change"
@@ -17,13 +18,10 @@ def weigh(evidence: Evidence) -> Cause:
     if not evidence.varying:
         return ruled_out(
             NAME,
-            f"{len(evidence.repeats)} failing seeds, run {runs} times: the comparison that fails gave"
-            " the same numbers each time",
+            f"{count(len(evidence.repeats), 'failing seed')}, run {runs} times: the comparison that fails"
+            " gave the same numbers each time",
         )
-    varies = (
-        f"{len(evidence.varying)} of {len(evidence.repeats)} failing seeds give other numbers from run to"
-        f" run ({runs} runs)"
-    )
+    varies = f"{evidence.of_seeds} give other numbers from run to run ({count(runs, 'run')})"
     if evidence.first_only:
         return ruled_out(NAME, f"{varies}, but only the first run of a process is different")
     if evidence.cures("zero-fill"):

@@ -21,7 +21,7 @@ class Perturbation:
 
     def __init__(self, torch: Any, seed: int) -> None:
         self._torch = torch
-        self._generator = torch.Generator()
+        self._generator = torch.Generator("cpu")
         self._generator.manual_seed(seed)
 
     def move(self, wide: Any, dtype: Any) -> None:
@@ -33,5 +33,6 @@ class Perturbation:
         """
         epsilon = EPSILON.get(name_of(dtype))
         if epsilon is not None:
-            shares = self._torch.rand(wide.shape, generator=self._generator, dtype=self._torch.float64)
-            wide *= 1 + ((2 * shares - 1) * (epsilon / 2)).to(wide.device)
+            drawn = {"dtype": self._torch.float64, "device": "cpu", "generator": self._generator}
+            shares = 2 * self._torch.rand(wide.shape, **drawn) - 1
+            wide *= 1 + (shares * (epsilon / 2)).to(wide.device)

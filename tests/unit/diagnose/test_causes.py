@@ -213,9 +213,9 @@ def test_errors_far_beyond_the_tolerance_are_not_the_tolerances_fault():
     ("ulps", "inputs", "verdict"),
     [
         (100.0, 0.3, Verdict.SUPPORTED),
-        (100.0, 3.0, Verdict.RULED_OUT),
-        (5000.0, 100.0, Verdict.RULED_OUT),
-        (5000.0, 60.0, Verdict.SUPPORTED),
+        (100.0, 4.0, Verdict.RULED_OUT),
+        (5000.0, 200.0, Verdict.RULED_OUT),
+        (5000.0, 120.0, Verdict.SUPPORTED),
         (100.0, None, Verdict.RULED_OUT),
         (300.0, None, Verdict.SUPPORTED),
     ],
@@ -314,6 +314,20 @@ def test_unwritten_memory_is_no_formula():
             **switched("zero-fill", failed=False, error=0.0),
             **switched("float64", failed=True),
         }
+    )
+    assert [cause.name for cause in weigh_all(made) if cause.verdict is Verdict.SUPPORTED] == [memory.NAME]
+
+
+@pytest.mark.parametrize("garbage", [1.7e38, math.inf, math.nan])
+def test_garbage_in_unwritten_memory_is_nothing_else(garbage):
+    """What happened to lie there overflows, or is not finite, without any step being to blame."""
+    made = evidence(
+        probes=look([element(actual=garbage)], steps=[step(), step(1, high=garbage, nan=1), step(2, nan=1)]),
+        switched={
+            **USUAL,
+            **switched("poison", failed=True, nan=1),
+            **switched("zero-fill", failed=False, error=0.0),
+        },
     )
     assert [cause.name for cause in weigh_all(made) if cause.verdict is Verdict.SUPPORTED] == [memory.NAME]
 

@@ -110,10 +110,10 @@ def test_a_jump_and_a_wrong_gradient_are_said():
     )
     assert words.sentences(seen)[1:] == [
         "against float64, the actual side is wrong at 1 of 2 failing elements",
-        "no float64 value for 1 failing elements: a kernel gave it",
+        "no float64 value for 1 failing element: a kernel gave it",
         "the derivative jumps at 1 of 2 failing elements measured",
         "the actual gradient is the derivative on neither side at 1 of 2 failing elements measured",
-        "no derivative for 1 failing elements: no time",
+        "no derivative for 1 failing element: no time",
     ]
     assert words.derivative_rows(seen.derivatives)[0] == (
         "2", "[1]", "actual", "-", "-", "1", "-1", "-", "yes", "left", "right",
