@@ -26,6 +26,7 @@ from repro.bisect import (
 )
 from repro.cells import newest_released
 from repro.cli.options import DURATION, Place, json_option, subject_options, workspace_options
+from repro.cli.steps import completed
 from repro.cli.workspace import Workspace, only_run, open_runner
 from repro.config import SubjectSpec
 from repro.engines import describe
@@ -122,7 +123,17 @@ def bisect(
     else:
         for name, result in results.items():
             click.echo("\n".join([*([f"{name}:"] if len(results) > 1 else []), *sentences(result), ""]))
-    return _exit_code(next(iter(results.values())))
+    code = _exit_code(next(iter(results.values())))
+    if not as_json:
+        click.echo(f"next: {completed(_NEXT[code])}")
+    return code
+
+
+_NEXT = {
+    ExitCode.DONE: "`repro diagnose` says why it fails; `repro report` gathers what to attach to the issue",
+    ExitCode.INCONCLUSIVE: "`repro bisect` goes on where this stopped",
+    ExitCode.NOT_REPRODUCED: "`repro matrix` shows in which cells it fails, and what else comes of it",
+}
 
 
 def _search(workspace: Workspace, asked: Asked) -> dict[str, Result]:
@@ -253,7 +264,7 @@ def _as_json(results: Mapping[str, Result]) -> dict[str, Any]:
     }
 
 
-def _exit_code(result: Result) -> int:
+def _exit_code(result: Result) -> ExitCode:
     answer = result.innermost.answer
     if not answer.reproduced or answer.kind == "absent":
         return ExitCode.NOT_REPRODUCED

@@ -48,7 +48,7 @@ class Touched:
             for files, words in (
                 (self.test, "the test"),
                 (self.kernel, "the kernel"),
-                (self.code, "other code" if self.kernel else "code beside the kernel"),
+                (self.code, "other code" if self.kernel else "code that holds no kernel"),
             )
             if files
         ]

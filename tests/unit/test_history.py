@@ -216,7 +216,7 @@ KERNEL = "import triton\n\n@triton.jit\ndef kernel(x):\n    pass\n"
             {"kernels/backward.py": KERNEL, TEST_FILE: "x = 1\n", "kernels/other.py": "x"},
             "the test, the kernel and other code",
         ),
-        ({"kernels/other.py": "jit = 'triton'\n"}, "code beside the kernel"),
+        ({"kernels/other.py": "jit = 'triton'\n"}, "code that holds no kernel"),
         ({"README.md": "new\n", "setup.py": "x", "docs/conf.py": "x"}, "neither the test nor any code"),
         ({}, "no file"),
     ],
