@@ -104,7 +104,7 @@ def _stated(data: bytes) -> list[tuple[object, object]]:
 def _report(ledger: Ledger, home: Path) -> None:
     tallies = ledger.tallies()
     for tally in tallies:
-        _row(tally, ledger.failing_seeds(tally.series))
+        _row(tally, ledger.failing_seeds(tally.series), {})
         ledger.kept_inputs(tally.series)
     to_csv(tallies)
     to_junit(tallies)
