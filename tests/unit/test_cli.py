@@ -256,7 +256,7 @@ profile cpu, 2 cells
 def test_the_next_step_keeps_what_was_given(repro, here, monkeypatch, command):
     monkeypatch.setattr("repro.cli.doctor.checks", lambda **_: [])
     (here / "matrix.yaml").rename(here / "my matrix.yaml")
-    given = "--matrix 'my matrix.yaml' --only 'torch*' --only '*cpu*' --state state --engine host"
+    given = "--matrix 'my matrix.yaml' --only 'torch*' --only '*cpu*' --state state --engine venv"
     status, out, err = repro(command, *shlex.split(given))
     assert (status, err) == (0, "")
     assert out.endswith(f"; next: repro matrix {given}\n")
@@ -281,7 +281,7 @@ def test_the_steps_after_a_run_run_as_they_stand(repro, engine, here):
 
 def test_the_jobs_of_a_workflow_run_as_they_stand(repro, here):
     (here / "matrix.yaml").rename(here / "my matrix.yaml")
-    given = "--matrix 'my matrix.yaml' --state state --engine host"
+    given = "--matrix 'my matrix.yaml' --state state --engine venv"
     _, out, _ = repro("export", "--github-matrix", *shlex.split(given), "--only", "torch*")
     job = json.loads(out)["include"][0]
     assert job["command"] == f"repro matrix --profile cpu --only '{job['cell']}' {given}"
