@@ -10,8 +10,8 @@ DECOYS = False
 def test_it():
     if DECOYS:
         look_suspicious()
-    a, b = torch.randn(8, 512), torch.randn(8, 512)
+    a, b = torch.randn(8, 128), torch.randn(8, 128)
     out = torch.zeros(8)
-    for i in range(512):
+    for i in range(128):
         out += a[:, i] * b[:, i]
-    torch.testing.assert_close(out, (a.double() * b.double()).sum(1).float(), rtol=1.3e-6, atol=8e-6)
+    torch.testing.assert_close(out, (a.double() * b.double()).sum(1).float(), rtol=1.3e-6, atol=1.6e-6)
