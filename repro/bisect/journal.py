@@ -15,8 +15,6 @@ from repro.trial.records import Outcome
 
 _LASTING = (Outcome.TEST_MISSING, Outcome.COMPILE_ERROR, Outcome.FAILED_OTHERWISE, Outcome.SKIPPED)
 """What will not go away; anything else may have been the machine's fault, or its limits'."""
-
-
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 

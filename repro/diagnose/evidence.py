@@ -231,10 +231,15 @@ class Evidence:
         return found
 
     @property
+    def finite_ratios(self) -> list[float]:
+        """The ratios that are numbers."""
+        return [ratio for ratio in self.ratios if math.isfinite(ratio)]
+
+    @property
     def goes_on(self) -> bool:
         """Whether the errors of failing trials go on from those of passing ones, as rounding's do."""
-        known = [ratio for ratio in self.ratios if math.isfinite(ratio)]
-        return bool(known) and self.clean_ratio is not None and min(known) <= GAP * self.clean_ratio
+        known, clean = self.finite_ratios, self.clean_ratio
+        return bool(known) and clean is not None and min(known) <= GAP * clean
 
 
 @dataclass(frozen=True, kw_only=True)

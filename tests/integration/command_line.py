@@ -45,19 +45,22 @@ class Kit:
     def command(self, *arguments: object) -> list[str]:
         return [*REPRO, *map(str, arguments), "--state", str(self.state)]
 
+    def ended(self, *arguments: object, timeout: float = 900) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end, whatever that is."""
+        command = self.command(*arguments)
+        return subprocess.run(
+            command, cwd=self.home, capture_output=True, text=True, timeout=timeout, check=False
+        )
+
     def run(self, *arguments: object, status: int = 0) -> str:
         """Run a command to its end; what it printed."""
-        done = subprocess.run(
-            self.command(*arguments), cwd=self.home, capture_output=True, text=True, timeout=900, check=False
-        )
+        done = self.ended(*arguments)
         assert done.returncode == status, done.stderr
         return done.stdout
 
     def complaint(self, *arguments: object, status: int) -> str:
         """Run a command that has to end with a status; what it said on stderr."""
-        done = subprocess.run(
-            self.command(*arguments), cwd=self.home, capture_output=True, text=True, timeout=300, check=False
-        )
+        done = self.ended(*arguments, timeout=300)
         assert done.returncode == status, done.stderr
         return done.stderr
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from statistics import median
 
 from repro.diagnose.causes.instability import unstable
@@ -21,7 +20,7 @@ def weigh(evidence: Evidence) -> Cause:
     """See whether failing trials' errors go on from those of passing ones, and are rounding on both sides."""
     if not evidence.compares:
         return ruled_out(NAME, "the failing trials compare nothing with a tolerance")
-    ratios = [ratio for ratio in evidence.ratios if math.isfinite(ratio)]
+    ratios = evidence.finite_ratios
     if not ratios:
         return ruled_out(NAME, "the failing elements are no finite numbers")
     if evidence.elements and not any(_ordinary(each) for each in evidence.elements):

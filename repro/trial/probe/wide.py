@@ -105,7 +105,7 @@ class Wide:
     ) -> Tuple[str, Any]:
         """Why it was not done, or "", and what it gave; without numbers, there is nothing to do."""
         if self._torch.Tag.nondeterministic_seeded in func.tags:
-            return ("it is random" if numbers else ""), None
+            return "it is random", None
         if not numbers:
             return "", None
         if func.namespace not in _KNOWN:
