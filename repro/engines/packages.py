@@ -23,6 +23,7 @@ from repro.engines import indexes as where
 from repro.engines.indexes import Indexes
 from repro.engines.pythons import look_at, uv_program
 from repro.engines.resolver import Pin, Resolver
+from repro.engines.wheels import requirements_of
 from repro.errors import BuildError, ReproError
 from repro.stacks import stacks
 
@@ -68,8 +69,8 @@ def plan(
     """
     resolver = Resolver(cell, where.configured())
     held = held or {}
-    if held.get("torch", "").partition("+")[0] == cell.torch:
-        return _beside(resolver, held, requirements)
+    if held:
+        return _upon(resolver, held, requirements)
     torch = resolver.resolve([resolver.torch], prefer)
     whole = resolver.resolve(
         [resolver.torch, f"triton=={cell.triton}", "pytest", *cell.packages, *requirements], [*torch, *prefer]
@@ -79,18 +80,39 @@ def plan(
     return Plan(torch=shared, cell=rest, ptxas=_ptxas(resolver), indexes=resolver.indexes)
 
 
-def _beside(resolver: Resolver, held: Mapping[str, str], requirements: Sequence[str]) -> Plan:
-    """What is missing beside a torch that the base holds; whatever the base holds is not asked for.
+def _upon(resolver: Resolver, held: Mapping[str, str], requirements: Sequence[str]) -> Plan:
+    """What is missing beside what the base holds; another torch than the base's is laid over it.
 
     Raises:
         BuildError: a missing package is nowhere.
     """
     cell = resolver.cell
+    same = held.get("torch", "").partition("+")[0] == cell.torch
+    torch = (
+        [] if same else [pin for pin in _missing(resolver, [resolver.torch], held) if pin.name != "triton"]
+    )
     named = [f"triton=={cell.triton}", "pytest", *cell.packages, *requirements]
-    missing = [Requirement(text) for text in named if not _satisfied(Requirement(text), held)]
-    there = sorted(set(held) - {canonicalize_name(requirement.name) for requirement in missing} - {"triton"})
-    pins = resolver.resolve([str(requirement) for requirement in missing], there=there) if missing else []
-    return Plan(torch=(), cell=tuple(pins), ptxas=_ptxas(resolver), indexes=resolver.indexes)
+    absent = [text for text in named if not _satisfied(Requirement(text), held)]
+    there = {**held, **{pin.name: pin.version for pin in torch}}
+    rest = _missing(resolver, absent, there) if absent else []
+    return Plan(torch=tuple(torch), cell=tuple(rest), ptxas=_ptxas(resolver), indexes=resolver.indexes)
+
+
+def _missing(resolver: Resolver, wanted: Sequence[str], held: Mapping[str, str]) -> list[Pin]:
+    """Exact versions of `wanted`, and of what they need and the base has not, or not in a version that fits.
+
+    Raises:
+        BuildError: one of them is nowhere.
+    """
+    there = set(held) - {canonicalize_name(Requirement(text).name) for text in wanted} - {"triton"}
+    while True:
+        pins = resolver.resolve(wanted, there=sorted(there))
+        texts = [text for pin in pins if pin.wheel for text in requirements_of(pin.wheel)]
+        unmet = {requirement for requirement in map(Requirement, texts) if not _satisfied(requirement, held)}
+        too_old = {canonicalize_name(requirement.name) for requirement in unmet} & there
+        if not too_old:
+            return pins
+        there -= too_old
 
 
 def _ptxas(resolver: Resolver) -> Pin | None:

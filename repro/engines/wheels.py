@@ -7,6 +7,7 @@ import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from email.parser import BytesParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -32,6 +33,14 @@ def local_wheel(find_links: Iterable[str], cell: Cell) -> str | None:
             if any(folder.glob(f"torch-{cell.torch}{build}-{tag}-*_{platform.machine()}.whl")):
                 return f"{cell.torch}+{cell.cuda}"
     return None
+
+
+def requirements_of(wheel: Path) -> list[str]:
+    """What a wheel's metadata ask for, extras included, as requirements with their markers."""
+    with zipfile.ZipFile(wheel) as archive:
+        name = next(name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        message = BytesParser().parsebytes(archive.read(name), headersonly=True)
+    return message.get_all("Requires-Dist", [])
 
 
 def unreadable_by_uv(wheel: Path) -> bool:

@@ -6,6 +6,7 @@ import platform
 import stat
 import sys
 import zipfile
+from dataclasses import replace
 
 import pytest
 
@@ -73,16 +74,65 @@ def test_the_torch_layer_has_no_triton(uv, monkeypatch):
     assert "torch==2.13.0+cpu\ntriton==3.6.0\npytest\neinops\n---" in asked
 
 
-def test_a_base_that_holds_torch_is_not_asked_for_it_again(uv, monkeypatch):
-    configure(monkeypatch, no_index=True)
-    held = {"torch": "2.13.0+cu130", "triton": "3.7.1", "pytest": "8.0", "typing-extensions": "4.1"}
-    plan = packages.plan(CPU, (), held)
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The only source of packages; `add(NAME, VERSION, *REQUIREMENTS)` puts a wheel into it."""
+
+    class Folder:
+        def add(self, name, version, *requirements):
+            rows = [f"Requires-Dist: {requirement}" for requirement in requirements]
+            with zipfile.ZipFile(tmp_path / f"{name}-{version}-py3-none-any.whl", "w") as archive:
+                about = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}", *rows, ""]
+                archive.writestr(f"{name}-{version}.dist-info/METADATA", "\n".join(about))
+                archive.writestr(
+                    f"{name}-{version}.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n"
+                )
+                archive.writestr(f"{name}-{version}.dist-info/RECORD", "")
+
+    configure(monkeypatch, no_index=True, find_links=(str(tmp_path),))
+    return Folder()
+
+
+HELD = {
+    "torch": "2.13.0+cu130",
+    "triton": "3.7.1",
+    "pytest": "8.0",
+    "nccl": "2.28",
+    "cublas": "13.1",
+    "numpy": "2.0",
+}
+
+
+def requirements(pins):
+    return sorted(pin.requirement for pin in pins)
+
+
+def test_a_base_that_holds_torch_is_not_asked_for_it_again(folder):
+    folder.add("triton", "3.6.0", "cublas")
+    plan = packages.plan(replace(CPU, cuda="cu130"), (), HELD)
     assert plan.torch == ()
-    assert "triton==3.6.0\n---" in (uv / "asked").read_text()
-    assert "triton" in [pin.name for pin in plan.cell]
-    overrides = (uv / "overrides").read_text().splitlines()
-    assert "typing-extensions ; python_version < '3'" in overrides
-    assert "triton==3.6.0" in overrides
+    assert requirements(plan.cell) == ["triton==3.6.0"]
+
+
+def test_another_torch_needs_the_wheels_alone_that_the_base_has_not_in_its_versions(folder):
+    folder.add(
+        "torch", "2.12.1", "cublas<=13.2,>=13.1", "nccl==2.29", "numpy ; extra == 'all'", "triton==3.7.1"
+    )
+    folder.add("nccl", "2.29", "cublas<13.3")
+    folder.add("triton", "3.6.0")
+    plan = packages.plan(replace(CPU, torch="2.12.1", cuda="cu130"), (), HELD)
+    assert requirements(plan.torch) == ["nccl==2.29", "torch==2.12.1"]
+    assert requirements(plan.cell) == ["triton==3.6.0"]
+
+
+def test_what_a_missing_package_needs_in_another_version_is_missing_too(folder):
+    folder.add("triton", "3.6.0")
+    folder.add("einops", "1.0", "numpy>=2.1")
+    with pytest.raises(BuildError, match="numpy"):
+        packages.plan(replace(CPU, cuda="cu130"), ["einops"], HELD)
+    folder.add("numpy", "2.3")
+    plan = packages.plan(replace(CPU, cuda="cu130"), ["einops"], HELD)
+    assert requirements(plan.cell) == ["einops==1.0", "numpy==2.3", "triton==3.6.0"]
 
 
 def test_which_requirement_asks_for_which_build(monkeypatch, tmp_path):
