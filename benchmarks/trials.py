@@ -145,6 +145,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--processes", type=int, default=1, help="pytest processes a round; 0: none")
     parser.add_argument("--gpu", action="store_true", help="the reported test on the GPU, and no other")
+    parser.add_argument("--json", type=Path, help="also write the seconds of each round into this file")
     options = parser.parse_args()
     subject = ON_GPU if options.gpu else SUBJECT
     rows = {"bare loop": bare, "this plugin": plugin, "pytest-repeat": repeat, "a process a trial": process}
@@ -155,12 +156,15 @@ def main() -> None:
         shutil.copytree(PLUGIN, folder / "repro_trial")
         for file, text in subject.items():
             (folder / file).write_text(text)
-        for file in subject:
-            table(folder, file.removesuffix(".py"), rows, options)
+        measured = {
+            name: table(folder, name, rows, options) for name in (Path(file).stem for file in subject)
+        }
+    if options.json:
+        options.json.write_text(json.dumps(measured))
 
 
-def table(folder: Path, name: str, rows, options: argparse.Namespace) -> None:
-    """Measure and print one subject."""
+def table(folder: Path, name: str, rows, options: argparse.Namespace) -> dict[str, list[float]]:
+    """Measure and print one subject: seconds a trial, a row's rounds."""
     seconds: dict[str, list[float]] = {row: [] for row in rows}
     for _ in range(options.rounds):
         for row, measure in rows.items():
@@ -177,6 +181,7 @@ def table(folder: Path, name: str, rows, options: argparse.Namespace) -> None:
             f"{row:20}{median * 1e3:12.3f}{(median - base) * 1e3:12.3f}{median / ours:14.2f}"
             f"{fastest * 1e3:12.3f}{(fastest - least) * 1e3:12.3f}"
         )
+    return seconds
 
 
 if __name__ == "__main__":

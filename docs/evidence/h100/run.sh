@@ -3,14 +3,14 @@
 #
 #     docs/evidence/h100/run.sh OUT      # from the repository's root, with ~/docker-engine/bin on PATH
 #
-# OUT gets one file a step with the command, what it printed and its wall time. TRIALS and ONLY make it smaller.
+# OUT gets one file a step with the command, what it printed and its wall time. TRIALS makes it smaller.
 set -uo pipefail
 out=$(mkdir -p "$1" && realpath "$1")
 here=docs/evidence/h100
 trials=${TRIALS:-400}
-only=${ONLY:-*}
 repro=.venv/bin/repro
-cells=(--matrix $here/matrix.yaml --only "$only")
+all=(--matrix $here/matrix.yaml)
+cells=("${all[@]}" --only "torch2.11.0-*")
 # Slim wheels have no nvdisasm, and what is compiled here is this repository's own code.
 text=() && command -v nvdisasm > /dev/null && text=(--nvdisasm nvdisasm)
 own=(--matrix $here/matrix.yaml --only "torch2.11.0-triton3.6.0-cu130-py312")
@@ -24,9 +24,9 @@ step() { # step NAME COMMAND...
 
 began=$SECONDS
 step doctor $repro doctor "${cells[@]}"
-step trials python3 benchmarks/trials.py --gpu --trials 300 --rounds 2
+step kit .venv/bin/python benchmarks/kit.py "${cells[@]}"
 
-# From no image and no trial to the answer; then every cell.
+# What the search of the benchmark has found; then every cell.
 step bisect-triton $repro bisect "${cells[@]}" --axis triton --trials "$trials"
 step matrix $repro matrix "${cells[@]}" --trials "$trials" --jobs 6
 step again $repro matrix "${cells[@]}" --trials "$trials" --jobs 6
@@ -44,7 +44,7 @@ for test in float32-{border-True,zeros-False,zeros-True} float64-{border-False,b
   step "matrix-$test" $repro matrix "${cells[@]}" --trials "$trials" --jobs 6 --state .repro-others \
     --test "test_backward[$test]"
 done &
-step suite .venv/bin/python -m tests.gpu.in_every_cell --matrix $here/matrix.yaml --only '*-cu130-py312' --jobs 3 &
+step suite .venv/bin/python -m tests.gpu.in_every_cell --matrix $here/matrix.yaml --only 'torch2.11.0-*-cu130-py312' --jobs 3 &
 {
   step minimize $repro minimize "${own[@]}" --budget 6m --state .repro-minimize
 } &
@@ -67,8 +67,10 @@ wait
 step kernels-measured $repro kernels "${own[@]}" "${text[@]}" --measure
 step kernels-ncu .venv-torch/bin/repro kernels "${own[@]}" --measure --engine host --state .repro-host
 
+step matrix-torch $repro matrix "${all[@]}" --trials "$trials" --jobs 6
+step bisect-torch $repro bisect "${all[@]}" --axis torch --trials "$trials"
 cp .repro-minimize/minimized.json .repro/
 step merge $repro merge .repro-others
-step report $repro report "${cells[@]}" --out "$out/report"
+step report $repro report "${all[@]}" --out "$out/report"
 step status $repro status
 echo "all $((SECONDS - began)) s" | tee -a "$out/times.txt"
