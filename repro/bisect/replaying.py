@@ -15,7 +15,9 @@ BY_CHANCE = 0.001
 """How likely inputs may fail in every round although it is not they that decide."""
 MOST_ROUNDS = 100
 AHEAD = 3
-"""Candidates that are prepared at a time where all of them will run."""
+"""Candidates that are prepared while the ends still run, where all of them will."""
+SIDE_BY_SIDE = 3
+"""Candidates whose replays share the machine: most of a replay's time is a process that begins."""
 
 
 def steady_inputs(trail: Trail) -> list[Inputs]:
@@ -75,6 +77,9 @@ def identities(inputs: Sequence[Inputs]) -> list[int]:
 def everywhere(trail: Trail, inputs: Sequence[Inputs]) -> tuple[int, int, bool]:
     """Replay inputs at every candidate between the ends where they were not replayed yet.
 
+    Several run at a time. One that does not fail as the end does runs again alone, and only that counts: it
+    may have been for want of memory.
+
     Returns:
         Candidates at which all of them fail, candidates at which they ran, and whether the same elements
         differ wherever they fail.
@@ -85,9 +90,12 @@ def everywhere(trail: Trail, inputs: Sequence[Inputs]) -> tuple[int, int, bool]:
         for index in range(trail.low, trail.high + 1)
         if not trail.evidence.replayed(index, wanted)[1] and index not in trail.evidence.findings
     ]
-    for place, index in enumerate(left):
+    known = elements(trail.evidence.replays[trail.failing])
+    differing = trail.replay_side_by_side(
+        left, inputs, SIDE_BY_SIDE, lambda trials: elements(trials) == known
+    )
+    for index in differing:
         if not trail.over:
-            trail.tryout.prefetch(left[place : place + AHEAD])
             trail.replay(index, inputs, 1)
     ran = {index: trail.evidence.replayed(index, wanted) for index in trail.evidence.replays}
     fails = [index for index, (failed, run) in ran.items() if run and failed == run]

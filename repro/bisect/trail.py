@@ -12,6 +12,7 @@ from repro.bisect.kept import Inputs
 from repro.bisect.question import Find, Question
 from repro.bisect.tryout import Counts, Finding, Tryout, Untestable
 from repro.engines.base import Say
+from repro.run import run_threads
 from repro.store import Trial
 from repro.trial.records import Outcome
 
@@ -103,11 +104,47 @@ class Trail:
         except Untestable as untestable:
             self._untestable(untestable.finding)
             return None
+        self._take(index, trials)
+        return trials
+
+    def replay_side_by_side(
+        self,
+        indexes: Sequence[int],
+        inputs: Sequence[Inputs],
+        jobs: int,
+        holds: Callable[[list[Trial]], bool],
+    ) -> list[int]:
+        """Run kept inputs once at several candidates at a time.
+
+        Args:
+            jobs: candidates at a time.
+            holds: whether what came of a candidate's trials may be taken as it is.
+
+        Returns:
+            Candidates of which nothing was taken.
+        """
+
+        def one(index: int) -> list[Trial]:
+            try:
+                return [] if self.over else self.tryout.replay(index, inputs)
+            except Untestable:
+                return []
+
+        self.tryout.prefetch(indexes)
+        left = []
+        with run_threads(self.tryout.runner.stop, jobs) as pool:
+            for index, trials in zip(indexes, pool.map(one, indexes), strict=True):
+                if trials and holds(trials):
+                    self._take(index, trials)
+                else:
+                    left.append(index)
+        return left
+
+    def _take(self, index: int, trials: Sequence[Trial]) -> None:
         self._tried(index)
         self.evidence.add_replays(index, trials)
         failed = sum(trial.outcome is Outcome.FAILED for trial in trials)
         self.say(f"{self.label(index)}: {failed} of {len(trials)} replayed inputs failed")
-        return trials
 
     def _tried(self, index: int) -> None:
         subject = self.tryout.ready(index)[0].subject

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -73,7 +74,7 @@ class Untestable(Exception):  # noqa: N818
 
 
 class Tryout:
-    """Tries candidates of one line, in one process at a time.
+    """Tries candidates of one line; replays of several may run at a time.
 
     Args:
         runner: runs the trials.
@@ -102,6 +103,7 @@ class Tryout:
         self._gpu, self._pool, self._clock, self._names, self.fresh = gpu, pool, clock, names, fresh
         self._coming: dict[int, Future[tuple[Target, Prepared]]] = {}
         self._made: Counter[int] = Counter()
+        self._counting = threading.Lock()
 
     # Preparing -------------------------------------------------------------------------------------------
 
@@ -126,9 +128,10 @@ class Tryout:
         except (BuildError, UsageError) as error:
             outcome = Outcome.BUILD_FAILED
             raise Untestable(Finding(index=index, outcome=outcome, message=error.what)) from error
-        if index not in self.prepared:
-            self.prepared.add(index)
-            self.pace.note_build(self._clock() - began)
+        with self._counting:
+            if index not in self.prepared:
+                self.prepared.add(index)
+                self.pace.note_build(self._clock() - began)
         return target, prepared
 
     def _prepare(self, index: int) -> tuple[Target, Prepared]:
@@ -217,7 +220,8 @@ class Tryout:
         order = replay(self.runner.ledger, series, inputs, rounds, gpu=self._gpu)
         ran = self._run(target, prepared, order)
         trials = [trial for trial in self._trials(series) if trial.repetition >= order.first_trial]
-        self.trials += sum(trial.outcome.counts for trial in trials)
+        with self._counting:
+            self.trials += sum(trial.outcome.counts for trial in trials)
         if not any(trial.outcome.counts for trial in trials):
             others = Counter(trial.outcome for trial in trials)
             self._raise_untestable(index, target, Counts(others=others), ran, series)
@@ -233,7 +237,8 @@ class Tryout:
     def _run(self, target: Target, prepared: Prepared, order: Order) -> Ran:
         began = self._clock()
         ran = self.runner.run(target, prepared, order)
-        self.pace.note_run(len(order.seeds), ran.busy, self._clock() - began)
+        with self._counting:
+            self.pace.note_run(len(order.seeds), ran.busy, self._clock() - began)
         return ran
 
     def _of(self, index: int, target: Target, mode: Mode) -> Series:

@@ -105,8 +105,9 @@ def _missing(resolver: Resolver, wanted: Sequence[str], held: Mapping[str, str])
         BuildError: one of them is nowhere.
     """
     there = set(held) - {canonicalize_name(Requirement(text).name) for text in wanted} - {"triton"}
+    own = {"triton"} if held.get("triton") == resolver.cell.triton else set()
     while True:
-        pins = resolver.resolve(wanted, there=sorted(there))
+        pins = resolver.resolve(wanted, there=sorted(there | own))
         texts = [text for pin in pins if pin.wheel for text in requirements_of(pin.wheel)]
         unmet = {requirement for requirement in map(Requirement, texts) if not _satisfied(requirement, held)}
         too_old = {canonicalize_name(requirement.name) for requirement in unmet} & there

@@ -79,7 +79,8 @@ class Resolver:
         self, wanted: Sequence[str], prefer: Sequence[Pin], there: Sequence[str], indexes: Indexes
     ) -> list[Pin]:
         # An override that never applies takes a package out of everybody's dependencies.
-        overrides = [f"triton=={self.cell.triton}", *(f"{name} ; python_version < '3'" for name in there)]
+        overrides = [] if "triton" in there else [f"triton=={self.cell.triton}"]
+        overrides += [f"{name} ; python_version < '3'" for name in there]
         with tempfile.TemporaryDirectory(prefix="repro-resolve-") as scratch:
             folder = Path(scratch)
             lock = folder / "pylock.toml"

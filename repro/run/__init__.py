@@ -8,7 +8,7 @@ ran = runner.run(target, runner.prepare(target), Order(seeds=range(100)))
 from repro.run.order import KEPT_INPUTS, Interrupted, Order, Ran, Target
 from repro.run.plugin import install_plugin
 from repro.run.runner import Runner
-from repro.run.threads import build_threads
+from repro.run.threads import build_threads, run_threads
 
 __all__ = [
     "KEPT_INPUTS",
@@ -19,4 +19,5 @@ __all__ = [
     "Target",
     "build_threads",
     "install_plugin",
+    "run_threads",
 ]

@@ -1,4 +1,4 @@
-"""Threads that cells are prepared in."""
+"""Threads that cells are prepared in, and threads that run their trials side by side."""
 
 from __future__ import annotations
 
@@ -24,5 +24,23 @@ def build_threads(number: int) -> Iterator[ThreadPoolExecutor]:
         while ending.is_alive():
             cancel_running()
             ending.join(_POLL_SECONDS)
+        raise
+    pool.shutdown()
+
+
+@contextmanager
+def run_threads(stop: threading.Event, number: int) -> Iterator[ThreadPoolExecutor]:
+    """Threads to run trials in. Where the body is left by an exception, trials that run are ended, too.
+
+    Args:
+        stop: the runner's.
+        number: threads.
+    """
+    pool = ThreadPoolExecutor(number)
+    try:
+        yield pool
+    except BaseException:
+        stop.set()
+        pool.shutdown(cancel_futures=True)
         raise
     pool.shutdown()

@@ -125,6 +125,13 @@ def test_another_torch_needs_the_wheels_alone_that_the_base_has_not_in_its_versi
     assert requirements(plan.cell) == ["triton==3.6.0"]
 
 
+def test_another_torch_takes_the_triton_that_the_base_holds(folder):
+    folder.add("torch", "2.12.1", "triton==3.7.2")
+    plan = packages.plan(replace(CPU, torch="2.12.1", triton="3.7.1", cuda="cu130"), (), HELD)
+    assert requirements(plan.torch) == ["torch==2.12.1"]
+    assert plan.cell == ()
+
+
 def test_what_a_missing_package_needs_in_another_version_is_missing_too(folder):
     folder.add("triton", "3.6.0")
     folder.add("einops", "1.0", "numpy>=2.1")

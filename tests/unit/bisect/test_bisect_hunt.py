@@ -1,12 +1,15 @@
 """Searches whose answer is known: a step, none, a fix, candidates that cannot be tested, a budget."""
 
 import json
+import threading
 from dataclasses import replace
 
 import pytest
+from fake_engine import HANG
 from planted import chance, noisy, step
 
 from repro.bisect import sentences, to_json
+from repro.errors import NotReadyError
 
 KEYS = [
     *("kind", "first_bad", "low", "high", "confidence", "rate_before", "rate_after", "trials", "builds"),
@@ -79,6 +82,39 @@ def test_every_version_fails_with_the_same_inputs(plant):
     assert told["rate_before"] == told["rate_after"]
     assert "Nothing changed" in text(result)
     assert "in all 6 versions that were tried: a change in Triton is not the reason" in text(result)
+
+
+@pytest.mark.parametrize("crowded", ["PASSED", "FAILED_OTHERWISE"])
+def test_what_fares_otherwise_beside_others_is_replayed_alone(plant, crowded):
+    """Memory that several processes share may not be enough: that is no news of a version."""
+    beside = []
+
+    def outcome(number, seed):
+        if threading.current_thread() is not threading.main_thread():
+            beside.append(number)
+            if number == 3:
+                return crowded
+        return "FAILED" if chance(seed) < 0.2 else "PASSED"
+
+    search = plant(outcome, size=6)
+    told = to_json(search.run())
+    assert set(beside) == {1, 2, 3, 4}
+    assert told["everywhere"] == {"inputs": 3, "fails": 6, "ran": 6, "same_elements": True}
+    assert search.said.count("triton 3.3.0: 3 of 3 replayed inputs failed") == 1
+
+
+def test_an_error_beside_others_ends_them_too(plant):
+    def outcome(number, seed):
+        if threading.current_thread() is not threading.main_thread():
+            if number == 1:
+                raise NotReadyError("the engine is gone")
+            return HANG
+        return "FAILED" if chance(seed) < 0.2 else "PASSED"
+
+    search = plant(outcome, size=6)
+    with pytest.raises(NotReadyError, match="gone"):
+        search.run()
+    assert search.engine.running == set()
 
 
 def test_the_same_rate_from_other_inputs_is_no_proof_of_the_compilers_innocence(plant):
