@@ -26,14 +26,14 @@ def steady_inputs(trail: Trail) -> list[Inputs]:
     if not kept:
         trail.note("no failing inputs were kept, so rates decide")
         return []
-    trail.replay(trail.failing, kept, ROUNDS)
+    trail.replay_until(trail.failing, kept, ROUNDS)
     found = _steady(trail, kept)
     needed = rounds(trail, len(found)) if found else 0
     if needed > MOST_ROUNDS:
         trail.note("it fails nearly always, so rates decide")
         return []
     if needed > ROUNDS:
-        trail.replay(trail.failing, found, needed)
+        trail.replay_until(trail.failing, found, ROUNDS + needed)
         found = _steady(trail, found)
     failed, run = trail.evidence.replayed(trail.failing, identities(kept))
     told = f"{len(kept)} failing inputs, replayed at {trail.label(trail.failing)}: {failed} of {run} failed"
@@ -55,15 +55,17 @@ def rounds(trail: Trail, inputs: int) -> int:
 def differ(trail: Trail, inputs: Sequence[Inputs]) -> bool:
     """Whether inputs that always fail at one end do not at the other, and mean the same there."""
     here, there = trail.label(trail.failing), trail.label(trail.other)
-    trials = trail.replay(trail.other, inputs, 1)
-    strange = [trial for trial in trials or () if not trial.outcome.counts]
-    if trials is None or strange:
+    wanted = identities(inputs)
+    trail.replay_until(trail.other, inputs, 1)
+    trials = [trial for trial in trail.evidence.replays.get(trail.other, ()) if trial.seed in wanted]
+    strange = [trial for trial in trials if not trial.outcome.counts]
+    if strange or not trials:
         why = strange[0].outcome.value if strange else "none passed or failed"
         trail.note(
             f"failing inputs of {here} mean something else at {there} ({why}); the search works with rates"
         )
         return False
-    failed, run = trail.evidence.replayed(trail.other, identities(inputs))
+    failed, run = trail.evidence.replayed(trail.other, wanted)
     if failed == run:
         trail.note(f"inputs that fail at {here} fail at {there}, too")
     return failed < run
@@ -90,7 +92,7 @@ def everywhere(trail: Trail, inputs: Sequence[Inputs]) -> tuple[int, int, bool]:
         for index in range(trail.low, trail.high + 1)
         if not trail.evidence.replayed(index, wanted)[1] and index not in trail.evidence.findings
     ]
-    known = elements(trail.evidence.replays[trail.failing])
+    known = elements(trial for trial in trail.evidence.replays[trail.failing] if trial.seed in wanted)
     differing = trail.replay_side_by_side(
         left, inputs, SIDE_BY_SIDE, lambda trials: elements(trials) == known
     )

@@ -80,6 +80,8 @@ class Trail:
         """Take in what the ledger holds, and what earlier runs found untestable."""
         for index in range(len(self.candidates)):
             self.evidence.add(index, self.tryout.known(index))
+            if replays := self.tryout.replayed(index):
+                self.evidence.add_replays(index, replays)
         for finding in () if self.tryout.fresh else self._journal.findings(self.candidates):
             self.evidence.findings[finding.index] = finding
 
@@ -96,6 +98,12 @@ class Trail:
         others = f", {ui.outcomes(total.others)}" if total.others else ""
         self.say(f"{self.label(index)}: {total.failed} of {total.rated} failed{others}")
         return counts
+
+    def replay_until(self, index: int, inputs: Sequence[Inputs], rounds: int) -> None:
+        """Run kept inputs at a candidate until each ran so often, earlier replays included."""
+        ran = [self.evidence.replayed(index, [each.identity])[1] for each in inputs]
+        if min(ran) < rounds:
+            self.replay(index, inputs, rounds - min(ran))
 
     def replay(self, index: int, inputs: Sequence[Inputs], rounds: int) -> list[Trial] | None:
         """Run kept inputs at a candidate; None where it cannot be tested."""

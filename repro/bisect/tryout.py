@@ -227,6 +227,13 @@ class Tryout:
             self._raise_untestable(index, target, Counts(others=others), ran, series)
         return trials
 
+    def replayed(self, index: int) -> list[Trial]:
+        """Replays of a candidate that the ledger holds."""
+        series = self.line.series(index)
+        if series is None or self.fresh:
+            return []
+        return list(self._trials(self._series(index, *series, Mode.REPLAY)))
+
     def _trials(self, series: Series) -> Iterable[Trial]:
         return self.runner.ledger.trials(
             cell=series.cell, revision=series.revision, test=series.test, mode=series.mode, gpu=series.gpu

@@ -84,6 +84,17 @@ def test_every_version_fails_with_the_same_inputs(plant):
     assert "in all 6 versions that were tried: a change in Triton is not the reason" in text(result)
 
 
+def test_replays_that_the_ledger_holds_are_not_run_again(plant):
+    search = plant(step(0, 0.0, 0.2), size=6)
+    first = to_json(search.run())
+    begun = len(search.engine.requests)
+    again = to_json(search.run())
+    assert len(search.engine.requests) == begun
+    assert (again["everywhere"], again["notes"]) == (first["everywhere"], first["notes"])
+    search.run(fresh=True)
+    assert len(search.engine.requests) > begun
+
+
 @pytest.mark.parametrize("crowded", ["PASSED", "FAILED_OTHERWISE"])
 def test_what_fares_otherwise_beside_others_is_replayed_alone(plant, crowded):
     """Memory that several processes share may not be enough: that is no news of a version."""
