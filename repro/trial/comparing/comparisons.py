@@ -57,8 +57,8 @@ class Comparisons:
         self._observer: Optional[Observer] = None
         self._settled: Sequence[bool] = ()
         self._verdicts: List[bool] = []  # of the trial that was observed last
-        self.known: Dict[Tuple[int, int], Dict[str, Any]] = {}
-        """Numbers of the comparison that is being made, by the ids of its tensors."""
+        self.known: Dict[Tuple[int, int], Optional[Dict[str, Any]]] = {}
+        """Numbers of the comparison that is being made, by its tensors' ids; None where they may differ."""
 
     @property
     def busy(self) -> bool:
@@ -118,13 +118,13 @@ class Comparisons:
         """Whether two tensors under comparison are close beyond doubt; if so, their numbers are known."""
         if self._records is None or not self._inside or self._count >= _MOST:
             return False
-        try:
-            numbers = agreement(torch, actual, expected, atol, rtol)
-        except Exception:  # whatever is wrong, the comparison itself shall say it
-            return False
-        if numbers is not None:
-            self.known[id(actual), id(expected)] = numbers
-        return numbers is not None
+        sides = id(actual), id(expected)
+        if sides not in self.known:
+            try:
+                self.known[sides] = agreement(torch, actual, expected, atol, rtol)
+            except Exception:  # whatever is wrong, the comparison itself shall say it
+                self.known[sides] = None
+        return self.known[sides] is not None
 
     def wrap(self, original: Callable[..., Any], compared: Compared) -> Callable[..., Any]:
         """The function, measured."""

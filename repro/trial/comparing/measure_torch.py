@@ -14,7 +14,7 @@ from .measure_numbers import CHUNK, WORST, measure_numbers, unravel
 
 _DIGEST_MOST = 2**20
 
-Known = Mapping[Tuple[int, int], Mapping[str, Any]]
+Known = Mapping[Tuple[int, int], Optional[Mapping[str, Any]]]
 """Numbers of pairs of tensors by the ids of both, which live as long as the comparison."""
 
 

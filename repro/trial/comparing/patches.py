@@ -16,7 +16,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 from .comparisons import Compared, Comparisons
 from .measure_numbers import measure_arrays, measure_numbers
-from .measure_torch import measure_close, measure_tensors
+from .measure_torch import measure_close, measure_tensors, tolerances_of
 
 OnLoad = Callable[[ModuleType], None]
 
@@ -79,24 +79,59 @@ def _almost(bound: Mapping[str, Any], passed: bool) -> List[Dict[str, Any]]:
     return [measure_numbers(bound["first"], bound["second"], atol, 0.0)]
 
 
+_OF_NO_MATTER = {
+    *("actual", "expected", "rtol", "atol", "equal_nan", "msg"),
+    *("check_device", "check_dtype", "check_layout"),
+}
+"""Arguments of `assert_close` that cannot fail tensors which differ in nothing but finite values."""
+
+
 def patch_torch(comparisons: Comparisons, torch: Any) -> None:
     """Measure torch's comparisons."""
     testing = importlib.import_module("torch.testing")
-    close = functools.partial(measure_close, torch, known=comparisons.known)
-    for name, parameters, equal_nan in (
-        ("assert_close", ("actual", "expected"), False),
-        ("assert_allclose", ("actual", "expected", "rtol", "atol", "equal_nan"), True),
-    ):
-        compared = Compared(f"torch.testing.{name}", parameters, close, {"equal_nan": equal_nan})
-        if hasattr(testing, name):
-            setattr(testing, name, comparisons.wrap(getattr(testing, name), compared))
-
+    _patch_assert_close(comparisons, torch, testing)
     _patch_verdict(comparisons, torch, testing)
     _patch_allclose(comparisons, torch)
 
 
+def _patch_assert_close(comparisons: Comparisons, torch: Any, testing: Any) -> None:
+    """Measure `assert_close`, and `assert_allclose` where torch still has it."""
+    close = functools.partial(measure_close, torch, known=comparisons.known)
+
+    def agrees(bound: Mapping[str, Any]) -> bool:
+        sides = bound.get("actual"), bound.get("expected")
+        if not (_OF_NO_MATTER.issuperset(bound) and all(isinstance(side, torch.Tensor) for side in sides)):
+            return False
+        atol, rtol = bound.get("atol"), bound.get("rtol")
+        if atol is None and rtol is None:  # one of them alone is an error, which torch raises
+            atol, rtol = tolerances_of(torch, bound, *sides)
+        return comparisons.agree(torch, *sides, atol, rtol)
+
+    compared = Compared("torch.testing.assert_close", ("actual", "expected"), close, {"equal_nan": False})
+    testing.assert_close = comparisons.wrap(_agreeing_first(testing.assert_close, compared, agrees), compared)
+    if hasattr(testing, "assert_allclose"):
+        parameters = ("actual", "expected", "rtol", "atol", "equal_nan")
+        compared = Compared("torch.testing.assert_allclose", parameters, close, {"equal_nan": True})
+        testing.assert_allclose = comparisons.wrap(testing.assert_allclose, compared)
+
+
+def _agreeing_first(
+    original: Callable[..., Any], compared: Compared, agrees: Callable[[Mapping[str, Any]], bool]
+) -> Callable[..., Any]:
+    """The function, which only runs where its arguments are not measured to agree."""
+
+    @functools.wraps(original)
+    def compare(*args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
+        if len(args) <= len(compared.parameters) and agrees(compared.bind(args, kwargs)):
+            return compared.predicate or None
+        return original(*args, **kwargs)
+
+    return compare
+
+
 def _patch_verdict(comparisons: Comparisons, torch: Any, testing: Any) -> None:
-    """Let `assert_close` take tensors for close that are measured to be."""
+    """Let `assert_close` take tensors in nested data for close that are measured to be."""
     pair: Any = getattr(getattr(testing, "_comparison", None), "TensorLikePair", None)
     original = getattr(pair, "_compare_regular_values_close", None)
     if original is None:
@@ -122,6 +157,10 @@ def _patch_allclose(comparisons: Comparisons, torch: Any) -> None:
         options = (bound["atol"], bound["rtol"], bound["equal_nan"], passed)
         return [measure_tensors(torch, ours, theirs, *options, known)]
 
+    def agrees(bound: Mapping[str, Any]) -> bool:
+        sides = bound.get("input"), bound.get("other")
+        return comparisons.agree(torch, *sides, bound["atol"], bound["rtol"])
+
     compared = Compared(
         name="torch.allclose",
         parameters=("input", "other", "rtol", "atol", "equal_nan"),
@@ -129,20 +168,8 @@ def _patch_allclose(comparisons: Comparisons, torch: Any) -> None:
         measure=measure,
         predicate=True,
     )
-
-    def measured_first(original: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(original)
-        def allclose(*args: Any, **kwargs: Any) -> Any:
-            __tracebackhide__ = True
-            bound = compared.bind(args, kwargs)
-            sides = (bound.get("input"), bound.get("other"))
-            close = comparisons.agree(torch, *sides, bound["atol"], bound["rtol"])
-            return close or original(*args, **kwargs)
-
-        return allclose
-
     for owner in (torch, torch.Tensor):
-        owner.allclose = comparisons.wrap(measured_first(owner.allclose), compared)
+        owner.allclose = comparisons.wrap(_agreeing_first(owner.allclose, compared, agrees), compared)
 
 
 def patch_numpy(comparisons: Comparisons, numpy: Any) -> None:

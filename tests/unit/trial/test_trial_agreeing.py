@@ -65,10 +65,10 @@ def measured_by(request):
     return request.param
 
 
-def said(compare, x, y, **options):
+def said(compare, x, y, *args, **options):
     """What a comparison makes of two tensors, to the letter."""
     try:
-        return compare(x, y, **options)
+        return compare(x, y, *args, **options)
     except Exception as error:
         return type(error), str(error)
 
@@ -219,3 +219,45 @@ def test_an_error_of_measuring_is_none_of_the_tests(comparisons, monkeypatch):
     with pytest.raises(AssertionError, match="not close"):
         torch.testing.assert_close(torch.ones(2), torch.zeros(2))
     assert [one["passed"] for one in comparisons.end()] == [True, False]
+
+
+def test_a_comparison_that_agrees_is_not_made_at_all(comparisons, monkeypatch):
+    def not_needed(*_, **__):
+        pytest.fail("torch compared")
+
+    monkeypatch.setattr(torch.testing._comparison, "not_close_error_metas", not_needed)
+    x = torch.ones(3)
+    comparisons.begin()
+    torch.testing.assert_close(x, torch.nn.Parameter(x + 1e-7))
+    assert torch.allclose(x, x)
+    assert [one["passed"] for one in comparisons.end()] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("args", "options"),
+    [
+        ((1e-3,), {}),
+        ((), {"rtol": 1e-3}),
+        ((), {"atol": 1e-3}),
+        ((), {"tolerance": 1e-3}),
+        ((), {"check_stride": True}),
+        ((), {"allow_subclasses": False}),
+    ],
+)
+def test_a_call_that_torch_refuses_is_refused(comparisons, args, options):
+    x = torch.ones(3, 3).t()
+    y = torch.nn.Parameter(torch.ones(3, 3))
+    own = said(OWN[0], x, y, *args, **options)
+    comparisons.begin()
+    assert said(torch.testing.assert_close, x, y, *args, **options) == own
+    assert own is not None
+    assert comparisons.end()[0]["passed"] is False
+
+
+def test_what_does_not_agree_is_measured_for_agreement_once(comparisons, monkeypatch):
+    tried = []
+    monkeypatch.setattr(agreeing, "numbers_of", lambda *_: tried.append(1))
+    comparisons.begin()
+    with pytest.raises(AssertionError, match="not close"):
+        torch.testing.assert_close(torch.ones(2), torch.zeros(2))
+    assert len(tried) == 1
