@@ -13,7 +13,7 @@ from .records import Event
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
-_strict = json.JSONEncoder(allow_nan=False, default=str).encode
+_strict = json.JSONEncoder(allow_nan=False, check_circular=False, default=str).encode
 
 
 class RecordFile:
