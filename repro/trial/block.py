@@ -12,6 +12,7 @@ from . import environment, selection
 from .adapter.adapting import Adapting
 from .altering.alteration import Alteration
 from .altering.altered import change_arguments
+from .capturing import staying_captured
 from .classify import classify, text_of
 from .comparing.comparisons import Comparisons
 from .debugger import Debugger
@@ -139,7 +140,8 @@ class Block:
         kind = Adapting if self._request.adapter is not None else _kind(altered)
         trials = kind(self._request, self._records, self._seeding, self._comparisons, self._places)
         gc.freeze()  # what imports and collection left stays: looking through it again costs every trial
-        return trials.run(protocol)
+        with staying_captured(session.config.pluginmanager.get_plugin("capturemanager")):
+            return trials.run(protocol)
 
     def _stop_log_capture(self, item: pytest.Item, config: pytest.Config) -> None:
         """Log capture hooks into every logger in each phase: with torch's, half a millisecond a trial."""

@@ -187,3 +187,30 @@ def test_fixtures_of_each_scope(run_block):
         (2, 1, 1),
         (3, 2, 1),
     ]
+
+
+def test_output_stays_with_the_trial_and_the_phase_that_wrote_it(run_block):
+    text = """
+import os, pytest
+
+@pytest.fixture
+def noisy():
+    print("from setup")
+    yield
+    os.write(1, b"from teardown")
+
+def test_it(noisy, capsys):
+    with capsys.disabled():
+        os.write(2, b"not captured")
+    print("read by the test")
+    assert capsys.readouterr().out == "read by the test\\n"
+    os.system("echo from a child")
+    assert False
+"""
+    done = run_block({"test_subject.py": text}, seeds=[1, 2])
+    outputs = [end["output"] for end in done.of("end")]
+    assert outputs[0] == outputs[1]
+    assert [outputs[0].count(word) for word in ("from setup", "from teardown", "from a child")] == [1, 1, 1]
+    assert "--- stdout in teardown ---" in outputs[0]
+    assert "not captured" not in outputs[0]
+    assert done.stderr.count("not captured") >= 2
