@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
-from .exact import rounding_grids, smaller
+from .exact import rounding_grids, smaller, total
 from .kernels import deformable_attention_backward_kernel, deformable_attention_coarse_kernel
 from .plans import Plan
 from .sizes import Options, Sizes, sum_dtype
@@ -51,7 +51,7 @@ class Backward:
             self._coarse((exact, addends, tiles), (sums, rest, grids))
         grad_img = None
         if scatter:
-            grad_img = (sums.add_(rest) if exact else sums).to(self.img.dtype)
+            grad_img = total(sums, rest, grids, self.img.dtype) if exact else sums.to(self.img.dtype)
         return (grad_img, grad_points, grad_weights) if gather else (grad_img, None, None)
 
     def _fine(self, does: tuple[Any, ...], outputs: tuple[Tensor, ...]) -> None:

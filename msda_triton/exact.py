@@ -12,10 +12,15 @@ from functools import lru_cache
 from typing import Any
 
 import torch
+import triton
 from torch import Tensor
 
-from .kernels import deformable_attention_density_kernel, deformable_attention_grid_kernel
-from .plans import Plan
+from .kernels import (
+    deformable_attention_density_kernel,
+    deformable_attention_grid_kernel,
+    deformable_attention_total_kernel,
+)
+from .plans import INTERPRETED, Plan
 from .sizes import Options, Sizes, sum_dtype
 
 AT_ONCE = 256  # points, or pixels, of a program
@@ -26,6 +31,8 @@ def rounding_grids(
     shapes: Tensor, points: Tensor, weights: Tensor, grad_out: Tensor, sizes: Sizes, options: Options
 ) -> Tensor:
     """Powers of two [B, I, H], none below the sum of the magnitudes that are added to a pixel in a channel.
+
+    0 where nothing but zeros is added.
 
     NaN or infinity in weights or grad_out makes them, and the gradient, infinite or NaN.
 
@@ -51,6 +58,28 @@ def rounding_grids(
     blocks = -(-sizes.pixels * sizes.heads // AT_ONCE)
     to_grid((blocks, sizes.levels, sizes.batch), (shapes, density, unit, grids), (sizes.pixels,))
     return grids
+
+
+def total(sums: Tensor, rest: Tensor, grids: Tensor, dtype: torch.dtype) -> Tensor:
+    """`sums + rest` as `dtype`, all [B, I, H, C], in place of `sums` where that is its type.
+
+    Args:
+        grids: as `rounding_grids` gives them; where they are 0, sums and rest are not read.
+    """
+    in_place = dtype == sums.dtype
+    out = sums if in_place else torch.empty_like(sums, dtype=dtype)
+    rows, channels = grids.numel(), sums.shape[-1]
+    plan, block = _total_plan(channels, in_place)
+    plan((-(-rows // block), 1, 1), (grids, sums, rest, out), (rows,))
+    return out
+
+
+@lru_cache(maxsize=64)
+def _total_plan(channels: int, in_place: bool) -> tuple[Plan, int]:
+    width = min(triton.next_power_of_2(channels), 128)
+    rows = 2**16 if INTERPRETED else max(2048 // width, 1)
+    constants = {"C": channels, "IN_PLACE": in_place, "BLOCK_R": rows, "BLOCK_C": width}
+    return Plan(deformable_attention_total_kernel, constants), rows
 
 
 def _largest(tensor: Tensor, dtype: torch.dtype) -> Tensor:

@@ -4,6 +4,7 @@ from .backward import deformable_attention_backward_kernel
 from .coarse import deformable_attention_coarse_kernel
 from .density import deformable_attention_density_kernel, deformable_attention_grid_kernel
 from .forward import deformable_attention_forward_kernel
+from .total import deformable_attention_total_kernel
 
 __all__ = [
     "deformable_attention_backward_kernel",
@@ -11,4 +12,5 @@ __all__ = [
     "deformable_attention_density_kernel",
     "deformable_attention_forward_kernel",
     "deformable_attention_grid_kernel",
+    "deformable_attention_total_kernel",
 ]

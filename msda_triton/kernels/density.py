@@ -49,6 +49,7 @@ def deformable_attention_density_kernel(
     largest = tl.load(largest_ptr).to(SUM)
     largest = tl.where(largest > 0, largest, 1.0)
     units = tl.ceil(tl.abs(weight) / largest * UNITS)
+    units = tl.where(weight != 0, tl.maximum(units, 1.0), 0.0)  # the division may underflow
     units = tl.where(units <= UNITS, units, 0.0).to(tl.int32)  # NaN is no number of units
     x, _right, has_left, has_right, _x = neighbours(s_x, width, BORDER, ALIGN_CORNERS, ATEN)
     y, _down, has_top, has_bottom, _y = neighbours(s_y, height, BORDER, ALIGN_CORNERS, ATEN)
@@ -69,7 +70,10 @@ def deformable_attention_grid_kernel(
     TINY: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Powers of two not below unit * density of the four pixels whose points come here; at least TINY."""
+    """Powers of two not below unit * density of the four pixels whose points come here; at least TINY.
+
+    0 where no weight comes, unless a weight or grad_out is NaN or infinite.
+    """
     level = tl.program_id(1)
     batch = tl.program_id(2).to(tl.int64)
     start, height, width = level_of(shapes_ptr, level)
@@ -84,11 +88,12 @@ def deformable_attention_grid_kernel(
     total += tl.load(here - width * H, mask=above, other=0)
     total += tl.load(here - width * H - H, mask=beside & above, other=0)
     unit = tl.load(unit_ptr)
-    bound = total.to(unit.dtype) * unit
-    bound = tl.where(bound < TINY, TINY, bound).to(unit.dtype)  # NaN stays
+    exactly = total.to(unit.dtype) * unit
+    bound = tl.where(exactly < TINY, TINY, exactly).to(unit.dtype)  # NaN stays
     if DIGITS == 52:
         bits = bound.to(tl.int64, bitcast=True) + ((1 << DIGITS) - 1)
     else:  # Triton 3.0 takes no constant of its kernel for the type here
         bits = bound.to(tl.int32, bitcast=True) + ((1 << DIGITS) - 1)
     grid = (bits >> DIGITS << DIGITS).to(unit.dtype, bitcast=True)
+    grid = tl.where((total == 0) & (exactly == 0), 0.0, grid)  # NaN for an infinite unit
     tl.store(grids_ptr + (batch * I + start) * H + element, grid, mask=there)

@@ -24,6 +24,7 @@ KERNELS = {
     "coarse": kernels.deformable_attention_coarse_kernel,
     "density": kernels.deformable_attention_density_kernel,
     "grid": kernels.deformable_attention_grid_kernel,
+    "total": kernels.deformable_attention_total_kernel,
 }
 MEMORY = re.compile(r"\b(?:(?:atom|red)(?:\.\w+)*\.global|(?:ld|st)\.global)[\w.:]*")
 
@@ -65,15 +66,17 @@ def sources(kind, channels):
     types = dict.fromkeys(("img_ptr", "points_ptr", "weights_ptr", "out_ptr", "grad_out_ptr"), data)
     types |= dict.fromkeys(("grad_points_ptr", "grad_weights_ptr", "largest_ptr", "unit_ptr"), data)
     types |= dict.fromkeys(("sums_ptr", "rest_ptr", "grids_ptr", "unit_ptr", "largest_ptr"), sums)
-    types |= {"shapes_ptr": "*i64", "density_ptr": "*i32", "I": "i32", "N": "i32", "PART": "i32"}
+    types |= {"shapes_ptr": "*i64", "density_ptr": "*i32", "total_ptr": data}
+    types |= dict.fromkeys(("I", "N", "PART", "ROWS"), "i32")
     constants = {"H": 8, "C": channels, "L": 4, "P": 3, "BORDER": True, "ALIGN_CORNERS": False, "ATEN": False}
     constants |= {"WIDE": False, "SUM": tl.float64 if double else tl.float32, "UNITS": 2**18, "BLOCK": 256}
     constants |= {"SCATTER": True, "GATHER": True, "SIDE": 8, "TILES": 4, "SMALLER": 2.0**-11}
     constants |= {"DIGITS": 52 if double else 23, "TINY": 2.0**-80}
+    constants |= {"IN_PLACE": data == sums, "BLOCK_R": 64}
     sizes = 8 if double else 4 if kind == "fp32" else 2
     tiles = (("forward", forward_tile(channels, sizes, True)), ("backward", backward_tile(channels)))
     tiles += (("exact", backward_tile(channels)), ("coarse", coarse_tile(channels)))
-    tiles += (("density", Tile(0, 0, 4)), ("grid", Tile(0, 0, 4)))
+    tiles += (("density", Tile(0, 0, 4)), ("grid", Tile(0, 0, 4)), ("total", Tile(0, 32, 4)))
     for name, tile in tiles:
         if name == "coarse" and (double or VERSION < (3, 2)):  # nor does the operator use it there
             continue

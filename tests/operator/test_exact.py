@@ -63,6 +63,19 @@ def test_order_leaves_no_trace(monkeypatch, dtype, scale):
         torch.testing.assert_close(again, first, rtol=1e-3, atol=1e-4 * float(first.abs().max()))
 
 
+def test_a_pixel_to_which_its_neighbours_points_alone_come_has_a_grid(monkeypatch):
+    """All points lie between the same four pixels: three of them are no point's upper left one."""
+    monkeypatch.setattr("msda_triton.backward.coarse_tiles", lambda *_: 0)
+    img, points, weights = draw(*SIZES, torch.float32, 7)
+    sizes = torch.tensor(LEVELS).flip(-1)[:, None]
+    points = ((torch.rand(points.shape) + 1.5) / sizes).float()
+    grad_out = torch.randn(1, 131, 1, 5)
+    order = torch.randperm(131)
+    first = image_gradient(deterministic, img, points, weights, grad_out)
+    again = image_gradient(deterministic, img, points[:, order], weights[:, order], grad_out[:, order])
+    assert torch.equal(first, again)
+
+
 def test_use_deterministic_algorithms_is_followed(monkeypatch):
     monkeypatch.setattr("msda_triton.backward.coarse_tiles", lambda *_: 0)
     img, points, weights = draw(*SIZES, torch.float64, 2)
@@ -76,6 +89,36 @@ def test_use_deterministic_algorithms_is_followed(monkeypatch):
     assert torch.equal(found, wanted)
     plain = image_gradient(triton_multiscale_deformable_attention, img, points, weights, grad_out)
     assert not torch.equal(plain, wanted)
+
+
+@pytest.mark.parametrize("dtype", list(TOLERANCE), ids=str)
+def test_pixels_without_a_point_get_zero(dtype):
+    """Their sums are not read, and memory of halves that nobody wrote to would show as NaN."""
+    img, points, weights = draw(1, 3, 5, 4, 2, LEVELS, dtype, 5)
+    inputs = (img, points.to(dtype if dtype == torch.float64 else torch.float32), weights)
+    plain = gradients(triton_multiscale_deformable_attention, *inputs, LEVELS, "zeros", False)[1]
+    torch.use_deterministic_algorithms(True)
+    try:
+        assert torch.utils.deterministic.fill_uninitialized_memory
+        found = gradients(triton_multiscale_deformable_attention, *inputs, LEVELS, "zeros", False)[1]
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert (plain == 0).any()
+    assert torch.equal(found == 0, plain == 0)
+    torch.testing.assert_close(found, plain, rtol=1e-2, atol=1e-6 if dtype.itemsize > 2 else 1e-2)
+
+
+def test_weights_whose_share_underflows_are_added_in_any_order():
+    """The largest weight sets the unit: divided by it they are 0, and no sum may be left without a grid."""
+    img, points, weights = draw(*SIZES, torch.float32, 6)
+    weights = weights * 1e-44
+    points = points.float()
+    points[:, 0], weights[:, 0] = -9, 1e3  # far outside: counts for the unit alone
+    grad_out = torch.randn(1, 131, 1, 5) * torch.logspace(10, 30, 131)[:, None, None]
+    order = torch.randperm(131)
+    first = image_gradient(deterministic, img, points, weights, grad_out)
+    again = image_gradient(deterministic, img, points[:, order], weights[:, order], grad_out[:, order])
+    assert torch.equal(first, again)
 
 
 def test_zero_weights_and_gradients():

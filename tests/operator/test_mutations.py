@@ -97,6 +97,11 @@ ORDER = [
     ),
     ("grid too fine", "exact.py", "(1.01 / units)", "(1e-6 / units)"),
 ]
+TOTAL = [
+    ("rest left out", "kernels/total.py", "total += tl.load(rest_ptr", "tl.load(rest_ptr"),
+    ("sums left out", "kernels/total.py", "mask=within, other=0.0) != 0)", "mask=within, other=0.0) < 0)"),
+    ("rows not written", "kernels/total.py", "if not IN_PLACE:", "if IN_PLACE:"),
+]
 # Python 3.12 warns of forks beside threads; this one does not touch what the threads hold.
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 OPTIONS = [("border", False), ("zeros", False), ("border", True), ("zeros", True)]
@@ -166,10 +171,10 @@ def test_mutation_is_caught_at_jumps(load, suite, file, old, new):
     assert not passes(lambda *options: suite.check_at_jumps(operator, *options))
 
 
-def image_gradients(operator, orders, scale, **options):
+def image_gradients(operator, orders, scale, dtype=torch.float32, **options):
     """Of levels of two tiles and of one, with 131 queries, in each of the orders."""
-    img, points, weights = draw(1, 1, 3, 131, 1, [(7, 9), (9, 2)], torch.float32, 1)
-    grad_out = torch.randn(1, 131, 1, 3) * scale[:, None, None]
+    img, points, weights = draw(1, 1, 3, 131, 1, [(7, 9), (9, 2)], dtype, 1)
+    grad_out = (torch.randn(1, 131, 1, 3) * scale[:, None, None]).to(dtype)
     leaf = img.requires_grad_()
     for order in orders:
         where, share = points.float()[:, order], weights[:, order]
@@ -198,6 +203,27 @@ def check_order(operator):
         assert torch.equal(one, another)
 
 
+def check_total(operator):
+    """Deterministic sums are the others', of small addends beside large ones and of halves, too."""
+    scale = torch.full((131,), 1e-7)
+    scale[0] = 1
+    for dtype in (torch.float32, torch.bfloat16):
+        found = []
+        for deterministic in (True, False):
+            torch.manual_seed(0)
+            few = [torch.arange(5)]
+            found += image_gradients(operator, few, scale, dtype=dtype, deterministic=deterministic)
+        assert torch.equal(found[0] == 0, found[1] == 0)
+        torch.testing.assert_close(*found, rtol=0.05, atol=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("file", "old", "new"), [m[1:] for m in TOTAL], ids=[m[0] for m in TOTAL])
+def test_mutation_is_caught_in_deterministic_sums(load, file, old, new):
+    operator = load(file, old, new)
+    assert not passes(lambda: check_total(operator), [()])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("file", "old", "new"), [m[1:] for m in COARSE], ids=[m[0] for m in COARSE])
 def test_mutation_is_caught_on_coarse_levels(load, file, old, new):
@@ -216,5 +242,6 @@ def test_copy_without_mutation_passes(load, suite):
     operator = load(FORWARD, "total", "total")
     assert passes(lambda: check_coarse(operator), [()])
     assert passes(lambda: check_order(operator), [()])
+    assert passes(lambda: check_total(operator), [()])
     assert passes(lambda *options: suite.check_away_from_jumps(operator, torch.float32, *options))
     assert passes(lambda *options: suite.check_at_jumps(operator, *options))
