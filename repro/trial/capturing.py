@@ -11,7 +11,7 @@ def staying_captured(manager: Any) -> Iterator[None]:
     """Leave pytest's capture on from phase to phase of the body.
 
     pytest turns it off after each phase for its own progress report; a block has none, and the file
-    descriptors that are put back each time cost a tenth of a plain trial.
+    descriptors that are put back each time cost a sixth of a plain trial.
 
     Args:
         manager: pytest's plugin `capturemanager`, or None where there is none.
