@@ -102,6 +102,9 @@ def everywhere(trail: Trail, inputs: Sequence[Inputs]) -> tuple[int, int, bool]:
     ran = {index: trail.evidence.replayed(index, wanted) for index in trail.evidence.replays}
     fails = [index for index, (failed, run) in ran.items() if run and failed == run]
     places = {
-        (seed, place) for index in fails for seed, place in elements(trail.evidence.replays[index]).items()
+        (seed, place)
+        for index in fails
+        for seed, place in elements(trail.evidence.replays[index]).items()
+        if seed in wanted
     }
     return len(fails), sum(run > 0 for _, run in ran.values()), len(places) <= len(set(wanted))

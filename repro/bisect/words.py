@@ -105,10 +105,12 @@ def _everywhere(result: Result) -> Iterator[str]:
     if found.fails < found.ran:
         yield f"The same {inputs} fail in {found.fails} of {ui.count(found.ran, 'version')}."
         return
-    places = "at the same elements " if found.same_elements else "though not always at the same elements "
+    always = "at the same elements every time"
+    if not found.same_elements:
+        always = "every time, though not always at the same elements"
     cause = {"release": "the compiler or torch", "triton": "Triton", "torch": "torch", "ptxas": "ptxas"}
     yield (
-        f"The same {inputs} fail, {places}every time, in all {found.ran} versions that were tried: a change"
+        f"The same {inputs} fail, {always}, in all {found.ran} versions that were tried: a change"
         f" in {cause[result.answer.axis]} is not the reason."
     )
 

@@ -8,7 +8,7 @@ import pytest
 from fake_engine import HANG
 from planted import chance, noisy, step
 
-from repro.bisect import sentences, to_json
+from repro.bisect import Find, sentences, to_json
 from repro.errors import NotReadyError
 
 KEYS = [
@@ -92,6 +92,8 @@ def test_replays_that_the_ledger_holds_are_not_run_again(plant):
     assert len(search.engine.requests) == begun
     assert (again["everywhere"], again["notes"]) == (first["everywhere"], first["notes"])
     search.run(fresh=True)
+    other = to_json(search.run(find=Find.FIX))  # inputs of the other end, replayed beside the first ones
+    assert other["everywhere"] == first["everywhere"]
     assert len(search.engine.requests) > begun
 
 
