@@ -1,6 +1,6 @@
 """test_backward[float32-border-False] fails: shown without pytest, which is not run.
 
-Run it in the subject's folder (content-e272a3984913): python script.py
+Run it in the subject's folder (content-e9de4be5f4a6): python script.py
 Promise: with seed 3370561552 the test raises AssertionError at `torch.testing.assert_close(grad_points,
 true_grad_points, **close)`.
 Exit status 1: the failure shows; 0: it does not; 2: something else went wrong.
