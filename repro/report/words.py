@@ -17,7 +17,7 @@ from repro.trial.records import Mode
 RATES_HOW = (
     "Failed/trials with the 95 % interval, which is valid however sampling was stopped. A trial counts if it"
     " passed or failed with the failure looked for; other outcomes stand beside it."
-    " The same seeds ran in all cells."
+    " `repro matrix` runs the same seeds in all cells, a search further ones of each cell's own."
 )
 
 MODES = {
