@@ -17,7 +17,7 @@ from typing import Protocol
 from repro.cells import Cell
 from repro.engines.base import Prepared
 from repro.errors import BuildError, NotReadyError, ReproError
-from repro.run import KEPT_INPUTS, Interrupted, Order, Runner, Target, build_threads
+from repro.run import KEPT_INPUTS, Interrupted, Order, Runner, Target, build_threads, run_threads
 from repro.stats import Rate, Reason, Stopping
 from repro.store import Series, Tally
 from repro.subject import Subject
@@ -141,13 +141,9 @@ class MatrixRun:
         slots: queue.Queue[int | None] = queue.Queue()
         for index in range(self.jobs):
             slots.put(self.gpus[index % len(self.gpus)] if self.gpus else None)
-        with build_threads(BUILDERS) as builders, ThreadPoolExecutor(self.jobs) as workers:
-            try:
-                work = [builders.submit(self._build, cell, workers, slots) for cell in cells]
-                ends = [future.result().result() for future in work]
-            except BaseException:
-                self.runner.stop.set()
-                raise
+        with build_threads(BUILDERS) as builders, run_threads(self.runner.stop, self.jobs) as workers:
+            work = [builders.submit(self._build, cell, workers, slots) for cell in cells]
+            ends = [future.result().result() for future in work]
         errors = [end.error for end in ends if isinstance(end.error, NotReadyError)]
         if errors and len(errors) == len(ends):
             raise errors[0]
