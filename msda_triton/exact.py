@@ -77,7 +77,7 @@ def total(sums: Tensor, rest: Tensor, grids: Tensor, dtype: torch.dtype) -> Tens
 @lru_cache(maxsize=64)
 def _total_plan(channels: int, in_place: bool) -> tuple[Plan, int]:
     width = min(triton.next_power_of_2(channels), 128)
-    rows = 2**16 if INTERPRETED else max(2048 // width, 1)
+    rows = max((2**17 if INTERPRETED else 2048) // width, 1)
     constants = {"C": channels, "IN_PLACE": in_place, "BLOCK_R": rows, "BLOCK_C": width}
     return Plan(deformable_attention_total_kernel, constants), rows
 
