@@ -47,19 +47,8 @@ def trials(python: str) -> tuple[float, float]:
     """Trials per second over a bare loop's, and over those of one pytest process a trial."""
     with tempfile.TemporaryDirectory() as folder:
         kept = Path(folder, "seconds.json")
-        timed(
-            [
-                python,
-                str(HERE / "trials.py"),
-                "--gpu",
-                "--trials",
-                "300",
-                "--rounds",
-                "3",
-                "--json",
-                str(kept),
-            ]
-        )
+        options = ["--gpu", "--trials", "300", "--rounds", "3", "--json", str(kept)]
+        timed([python, str(HERE / "trials.py"), *options])
         [rows] = json.loads(kept.read_text()).values()
     seconds = {row: statistics.median(values) for row, values in rows.items()}
     ours = seconds["this plugin"]

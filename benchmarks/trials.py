@@ -156,9 +156,8 @@ def main() -> None:
         shutil.copytree(PLUGIN, folder / "repro_trial")
         for file, text in subject.items():
             (folder / file).write_text(text)
-        measured = {
-            name: table(folder, name, rows, options) for name in (Path(file).stem for file in subject)
-        }
+        names = [Path(file).stem for file in subject]
+        measured = {name: table(folder, name, rows, options) for name in names}
     if options.json:
         options.json.write_text(json.dumps(measured))
 
