@@ -44,32 +44,28 @@ def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
 
 
 def _check_dimensions(img: Tensor, sampling_points: Tensor, attention_weights: Tensor) -> None:
-    if img.dim() != 4:
-        raise ValueError(f"img must be [B, I, H, C], got shape {tuple(img.shape)}")
-    if sampling_points.dim() != 6 or sampling_points.shape[-1] != 2:
+    of_img, of_points, of_weights = img.shape, sampling_points.shape, attention_weights.shape
+    if len(of_img) != 4:
+        raise ValueError(f"img must be [B, I, H, C], got shape {tuple(of_img)}")
+    if len(of_points) != 6 or of_points[-1] != 2:
+        raise ValueError(f"sampling_points must be [B, N, H, L, P, 2], got shape {tuple(of_points)}")
+    if of_weights != of_points[:-1]:
         raise ValueError(
-            f"sampling_points must be [B, N, H, L, P, 2], got shape {tuple(sampling_points.shape)}"
+            f"attention_weights must be [B, N, H, L, P] = {tuple(of_points[:-1])} as "
+            f"sampling_points says, got shape {tuple(of_weights)}"
         )
-    if attention_weights.shape != sampling_points.shape[:-1]:
-        raise ValueError(
-            f"attention_weights must be [B, N, H, L, P] = {tuple(sampling_points.shape[:-1])} as "
-            f"sampling_points says, got shape {tuple(attention_weights.shape)}"
-        )
-    for name, of_img, of_points in (
-        ("batches", img.shape[0], sampling_points.shape[0]),
-        ("heads", img.shape[2], sampling_points.shape[2]),
-    ):
-        if of_img != of_points:
-            raise ValueError(f"img has {of_img} {name}, sampling_points has {of_points}")
+    for name, index in (("batches", 0), ("heads", 2)):
+        if of_img[index] != of_points[index]:
+            raise ValueError(f"img has {of_img[index]} {name}, sampling_points has {of_points[index]}")
 
 
 def _check_dtypes(img: Tensor, sampling_points: Tensor, attention_weights: Tensor) -> None:
     if img.dtype not in DTYPES:
         raise TypeError(f"img must be float16, bfloat16, float32 or float64, not {img.dtype}")
-    allowed = {img.dtype} if img.dtype == torch.float64 else {img.dtype, torch.float32}
+    allowed = (img.dtype,) if img.dtype == torch.float64 else (img.dtype, torch.float32)
     for name, tensor in (("sampling_points", sampling_points), ("attention_weights", attention_weights)):
         if tensor.dtype not in allowed:
-            wanted = " or ".join(sorted(map(str, allowed)))
+            wanted = " or ".join(sorted(set(map(str, allowed))))
             raise TypeError(f"{name} must be {wanted} beside an img of {img.dtype}, not {tensor.dtype}")
 
 

@@ -1,6 +1,9 @@
 """The operator as functions."""
 
 import os
+from collections.abc import Callable
+from functools import cache
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -9,6 +12,8 @@ from .checks import Shapes, check_arguments
 from .native import native_multiscale_deformable_attention
 from .operators import call_operator, is_traced
 from .sizes import Options
+
+Kernel: TypeAlias = Callable[[Tensor, Shapes, Tensor, Tensor, Options], Tensor]
 
 
 def multiscale_deformable_attention(
@@ -94,19 +99,22 @@ def triton_multiscale_deformable_attention(
 def _eager(
     img: Tensor, img_shapes: Shapes, sampling_points: Tensor, attention_weights: Tensor, options: Options
 ) -> Tensor:
+    plain, differentiable, interpreted = _kernels()
+    if img.is_cuda == interpreted:
+        where = "TRITON_INTERPRET=1 is for tensors on the host" if interpreted else "kernels need a GPU"
+        raise ValueError(f"img is on {img.device}, but {where}")
+    needed = img.requires_grad or sampling_points.requires_grad or attention_weights.requires_grad
+    call = differentiable if needed and torch.is_grad_enabled() else plain
+    return call(img, img_shapes, sampling_points, attention_weights, options)
+
+
+@cache
+def _kernels() -> tuple[Kernel, Kernel, bool]:
+    """Forward without and with gradients, and whether both are interpreted; Triton is imported by then."""
     from .autograd import DeformableAttention
     from .launch import INTERPRETED, launch_forward
 
-    if img.is_cuda == INTERPRETED:
-        where = "TRITON_INTERPRET=1 is for tensors on the host" if INTERPRETED else "kernels need a GPU"
-        raise ValueError(f"img is on {img.device}, but {where}")
-    needed = img.requires_grad or sampling_points.requires_grad or attention_weights.requires_grad
-    if not (needed and torch.is_grad_enabled()):
-        return launch_forward(img, img_shapes, sampling_points, attention_weights, options)
-    out: Tensor = DeformableAttention.apply(  # type: ignore[no-untyped-call]
-        img, img_shapes, sampling_points, attention_weights, options
-    )
-    return out
+    return launch_forward, DeformableAttention.apply, INTERPRETED
 
 
 def _beside(img: Tensor, tensor: Tensor) -> Tensor:

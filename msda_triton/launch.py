@@ -16,7 +16,7 @@ from .kernels import deformable_attention_forward_kernel
 from .plans import INTERPRETED, Plan
 from .shapes import shapes_on
 from .sizes import Options, Sizes
-from .tiles import Tile, forward_tile
+from .tiles import Tile, forward_tile, unrolled
 
 HERE = contextlib.nullcontext()
 MANY = 1 << 16  # rows that fill a GPU several times
@@ -45,6 +45,7 @@ def launch_forward(
 @lru_cache(maxsize=512)
 def _forward_plan(sizes: Sizes, dtype: torch.dtype, options: Options, tile: Tile) -> Plan:
     constants = {**sizes.constants(dtype), **options.constants()}
+    constants |= {"UNROLLED": unrolled(sizes.points)}
     constants |= {"BLOCK_N": tile.queries, "BLOCK_C": tile.channels}
     return Plan(deformable_attention_forward_kernel, constants, tile.warps)
 

@@ -45,6 +45,11 @@ def forward_tile(channels: int, itemsize: int, many: bool) -> Tile:
     return Tile(max(values // width, 1), width, 8)
 
 
+def unrolled(points: int) -> int:
+    """How many of a level's points the forward kernel has side by side; more would take long to compile."""
+    return max(number for number in range(1, 9) if points % number == 0)
+
+
 @cache
 def backward_tile(channels: int) -> Tile:
     """Tile of the backward kernel: one warp, so that sums over channels stay in it."""

@@ -26,6 +26,7 @@ def deformable_attention_forward_kernel(
     ATEN: tl.constexpr,
     WIDE: tl.constexpr,
     SUM: tl.constexpr,
+    UNROLLED: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_C: tl.constexpr,
 ):
@@ -33,7 +34,7 @@ def deformable_attention_forward_kernel(
 
     The sampled value is bilinear in the four neighbours. Tiles of queries vary fastest over the grid, so that
     programs which run together read the same head of the same image. SUM is the type of coordinates and sums;
-    WIDE asks for 64-bit offsets within one image.
+    WIDE asks for 64-bit offsets within one image; UNROLLED divides P.
     """
     tiles = tl.cdiv(N, BLOCK_N)
     blocks: tl.constexpr = (C + BLOCK_C - 1) // BLOCK_C
@@ -57,35 +58,36 @@ def deformable_attention_forward_kernel(
         width = tl.load(shapes_ptr + 2 * level + 1).to(tl.int32)
         fits = start + height * width <= I
         held = query < tl.where(fits, N, 0)  # Triton 3.9 interprets `queries & fits` as a number, no mask
-        for point in range(P):
-            place = row * (L * P) + level * P + point
-            s_x = tl.load(points_ptr + 2 * place, mask=queries, other=0.0).to(SUM)
-            s_y = tl.load(points_ptr + 2 * place + 1, mask=queries, other=0.0).to(SUM)
-            weight = tl.load(weights_ptr + place, mask=queries, other=0.0).to(SUM)
-            weight = tl.where(fits, weight, float("nan"))  # shapes that the image does not hold must show
-            x, right, has_left, has_right, _x = neighbours(s_x, width, BORDER, ALIGN_CORNERS, ATEN)
-            y, down, has_top, has_bottom, _y = neighbours(s_y, height, BORDER, ALIGN_CORNERS, ATEN)
-            has_top = has_top & held
-            has_bottom = has_bottom & held
+        for group in range(P // UNROLLED):
+            for point in tl.static_range(UNROLLED):  # their loads overlap
+                place = row * (L * P) + level * P + group * UNROLLED + point
+                s_x = tl.load(points_ptr + 2 * place, mask=queries, other=0.0).to(SUM)
+                s_y = tl.load(points_ptr + 2 * place + 1, mask=queries, other=0.0).to(SUM)
+                weight = tl.load(weights_ptr + place, mask=queries, other=0.0).to(SUM)
+                weight = tl.where(fits, weight, float("nan"))  # shapes that the image does not hold must show
+                x, right, has_left, has_right, _x = neighbours(s_x, width, BORDER, ALIGN_CORNERS, ATEN)
+                y, down, has_top, has_bottom, _y = neighbours(s_y, height, BORDER, ALIGN_CORNERS, ATEN)
+                has_top = has_top & held
+                has_bottom = has_bottom & held
 
-            pixel = start + y * width + x
-            below = width * (H * C)
-            if WIDE:
-                pixel = pixel.to(tl.int64)
-                below = width.to(tl.int64) * (H * C)
-            near = img_ptr + pixel[:, None] * (H * C) + channel[None, :]
-            far = near + below
-            top_left = tl.load(near, mask=(has_top & has_left)[:, None] & channels, other=0.0)
-            top_right = tl.load(near + H * C, mask=(has_top & has_right)[:, None] & channels, other=0.0)
-            low_left = tl.load(far, mask=(has_bottom & has_left)[:, None] & channels, other=0.0)
-            low_right = tl.load(far + H * C, mask=(has_bottom & has_right)[:, None] & channels, other=0.0)
+                pixel = start + y * width + x
+                below = width * (H * C)
+                if WIDE:
+                    pixel = pixel.to(tl.int64)
+                    below = width.to(tl.int64) * (H * C)
+                near = img_ptr + pixel[:, None] * (H * C) + channel[None, :]
+                far = near + below
+                top_left = tl.load(near, mask=(has_top & has_left)[:, None] & channels, other=0.0)
+                top_right = tl.load(near + H * C, mask=(has_top & has_right)[:, None] & channels, other=0.0)
+                low_left = tl.load(far, mask=(has_bottom & has_left)[:, None] & channels, other=0.0)
+                low_right = tl.load(far + H * C, mask=(has_bottom & has_right)[:, None] & channels, other=0.0)
 
-            upper = weight * (1 - down)
-            lower = weight * down
-            total += (upper * (1 - right))[:, None] * top_left.to(SUM)
-            total += (upper * right)[:, None] * top_right.to(SUM)
-            total += (lower * (1 - right))[:, None] * low_left.to(SUM)
-            total += (lower * right)[:, None] * low_right.to(SUM)
+                upper = weight * (1 - down)
+                lower = weight * down
+                total += (upper * (1 - right))[:, None] * top_left.to(SUM)
+                total += (upper * right)[:, None] * top_right.to(SUM)
+                total += (lower * (1 - right))[:, None] * low_left.to(SUM)
+                total += (lower * right)[:, None] * low_right.to(SUM)
         start += height * width
 
     out = out_ptr + row[:, None] * C + channel[None, :]

@@ -14,7 +14,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from msda_triton import kernels
-from msda_triton.tiles import Tile, backward_tile, coarse_tile, forward_tile
+from msda_triton.tiles import Tile, backward_tile, coarse_tile, forward_tile, unrolled
 
 VERSION = tuple(map(int, triton.__version__.split(".")[:2]))
 KERNELS = {
@@ -72,7 +72,7 @@ def sources(kind, channels):
     constants |= {"WIDE": False, "SUM": tl.float64 if double else tl.float32, "UNITS": 2**18, "BLOCK": 256}
     constants |= {"SCATTER": True, "GATHER": True, "SIDE": 8, "TILES": 4, "SMALLER": 2.0**-11}
     constants |= {"DIGITS": 52 if double else 23, "TINY": 2.0**-80}
-    constants |= {"IN_PLACE": data == sums, "BLOCK_R": 64}
+    constants |= {"UNROLLED": unrolled(constants["P"]), "IN_PLACE": data == sums, "BLOCK_R": 64}
     sizes = 8 if double else 4 if kind == "fp32" else 2
     tiles = (("forward", forward_tile(channels, sizes, True)), ("backward", backward_tile(channels)))
     tiles += (("exact", backward_tile(channels)), ("coarse", coarse_tile(channels)))
