@@ -41,6 +41,8 @@ def forward_tile(channels: int, itemsize: int, many: bool) -> Tile:
         return Tile(measured[0], width, measured[1])
     if INTERPRETED:  # an operation costs the same there whatever its size
         return Tile(128, width, 1)
+    if itemsize == 4:
+        return Tile(max(128 // width, 1), width, 1)
     values = 2048 if itemsize == 2 and many else 1024
     return Tile(max(values // width, 1), width, 8)
 
