@@ -2,11 +2,12 @@
 
     python benchmarks/msda.py [--types float32 float16 bfloat16] [--padding zeros] [--mmcv FOLDER]
     python benchmarks/msda.py --queries 10 100 1000 10000 100000 --only msda_triton
+    DEFORMOPS_COMPILE=1 python benchmarks/msda.py     # has deformops compile its CUDA kernels, too
 
-Prints one table: milliseconds forward, and forward + backward, each the median over rounds; forward +
-backward replayed as a CUDA graph, which is the GPU's own time, without Python and launches; and the peak of
-memory that forward + backward needs beyond its inputs. Points are uniform on the square pyramid, elsewhere
-normal offsets of three pixels around each query's reference point.
+Prints one table: milliseconds forward, and forward + backward, each the median over rounds in which the
+implementations take turns; forward + backward replayed as a CUDA graph, which is the GPU's own time, without
+Python and launches; and the peak of memory that forward + backward needs beyond its inputs. Points are
+uniform on the square pyramid, elsewhere normal offsets of three pixels around each query's reference point.
 """
 
 from __future__ import annotations
@@ -102,30 +103,43 @@ def references(shape: Shape) -> torch.Tensor:
     return every.cuda()
 
 
-def median_ms(call: Callable[[], object], rounds: int) -> float:
-    """Median over rounds by the GPU's own clock, after warming up; the L2 cache is flushed before each."""
+def medians_ms(calls: list[Callable[[], object]], rounds: int) -> list[float]:
+    """Median over rounds of each call by the GPU's own clock, after warming up.
+
+    The calls take turns, so that what else the machine does meets them all; L2 is flushed before each.
+    """
     flush = torch.empty(64 << 20, dtype=torch.int32, device="cuda")
+    if min(warmed_ms(call) for call in calls) < 1:  # what Python and launches bound scatters more
+        rounds *= 5
+    times: list[list[float]] = [[] for _ in calls]
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(rounds):
+            for call, taken in zip(calls, times, strict=True):
+                flush.zero_()
+                start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+                start.record()
+                call()
+                end.record()
+                end.synchronize()
+                taken.append(start.elapsed_time(end))
+    finally:
+        gc.enable()
+    return [statistics.median(taken) for taken in times]
+
+
+def warmed_ms(call: Callable[[], object]) -> float:
+    """Roughly how long a call takes, after having been called 20 times."""
     begin = time.perf_counter()
     for _ in range(20):
         call()
     torch.cuda.synchronize()
-    if time.perf_counter() - begin < 0.02:  # what Python and launches bound scatters more
-        rounds *= 5
-    gc.collect()
-    times = []
-    for _ in range(rounds):
-        flush.zero_()
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        call()
-        end.record()
-        end.synchronize()
-        times.append(start.elapsed_time(end))
-    return statistics.median(times)
+    return (time.perf_counter() - begin) * 1000 / 20
 
 
-def replayed_ms(call: Callable[[], object], rounds: int) -> str:
-    """The same as a CUDA graph; a dash where `call` waits for the GPU and so cannot be captured."""
+def captured(call: Callable[[], object]) -> Callable[[], object] | None:
+    """The same as a CUDA graph; None where `call` waits for the GPU and so cannot be captured."""
     side = torch.cuda.Stream()
     with torch.cuda.stream(side):
         for _ in range(3):
@@ -137,32 +151,65 @@ def replayed_ms(call: Callable[[], object], rounds: int) -> str:
             call()
     except Exception:
         torch.cuda.synchronize()
-        return "-"
-    return f"{median_ms(graph.replay, rounds):.3f}"
+        return None
+    replay: Callable[[], object] = graph.replay
+    return replay
 
 
-def measure(
-    operator: Operator, shape: Shape, dtype: torch.dtype, padding: str, rounds: int, graph: bool
-) -> str:
-    """The cells of one row."""
-    img, img_shapes, points, weights, grad_out = inputs(shape, dtype)
-    leaves = [tensor.requires_grad_() for tensor in (img, points, weights)]
+class Calls(NamedTuple):
+    """What is timed of one implementation."""
 
-    def forward() -> torch.Tensor:
+    forward: Callable[[], object]
+    both: Callable[[], object]
+    replay: Callable[[], object] | None
+
+
+def calls_of(operator: Operator, tensors: tuple[torch.Tensor, ...], padding: str, graph: bool) -> Calls:
+    """Called once already, so that what an implementation refuses shows here."""
+    img, img_shapes, points, weights, grad_out = tensors
+
+    def call() -> torch.Tensor:
         return operator(img, img_shapes, points, weights, padding, False)
 
     def both() -> object:
-        return torch.autograd.grad(forward(), leaves, grad_out)
+        return torch.autograd.grad(call(), (img, points, weights), grad_out)
 
-    with torch.no_grad():
-        first = median_ms(forward, rounds)
-    second = median_ms(both, rounds)
-    replayed = replayed_ms(both, rounds) if graph else "-"
+    both()
+    return Calls(torch.no_grad()(call), both, captured(both) if graph else None)
+
+
+def peak_mib(call: Callable[[], object]) -> float:
+    """Memory at the peak beyond what is held before."""
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
-    both()
-    peak = (torch.cuda.max_memory_allocated() - before) / 2**20
-    return f"{first:.3f} | {second:.3f} | {replayed} | {peak:.0f}"
+    call()
+    return float((torch.cuda.max_memory_allocated() - before) / 2**20)
+
+
+def measure(
+    chosen: list[tuple[str, Operator]], shape: Shape, dtype: torch.dtype, padding: str, rounds: int
+) -> dict[str, str]:
+    """The cells of each implementation's row."""
+    tensors = inputs(shape, dtype)
+    for index in (0, 2, 3):
+        tensors[index].requires_grad_()
+    rows: dict[str, str] = {}
+    taken: dict[str, Calls] = {}
+    for name, operator in chosen:
+        try:
+            graph = name.startswith(("msda_triton", "mmcv"))  # the others wait for the GPU
+            taken[name] = calls_of(operator, tensors, padding, graph)
+            rows[name] = ""
+        except Exception as error:  # a peer that does not take a type is part of the table
+            rows[name] = f"{type(error).__name__} | | |"
+    replays = {name: one.replay for name, one in taken.items() if one.replay}
+    forward = dict(zip(taken, medians_ms([one.forward for one in taken.values()], rounds), strict=True))
+    both = dict(zip(taken, medians_ms([one.both for one in taken.values()], rounds), strict=True))
+    again = dict(zip(replays, medians_ms(list(replays.values()), rounds), strict=True)) if replays else {}
+    for name, one in taken.items():
+        replayed = f"{again[name]:.3f}" if name in again else "-"
+        rows[name] = f"{forward[name]:.3f} | {both[name]:.3f} | {replayed} | {peak_mib(one.both):.0f}"
+    return rows
 
 
 def operators(mmcv: str | None) -> list[tuple[str, Operator]]:
@@ -250,13 +297,8 @@ def main() -> None:
     chosen = [pair for pair in operators(arguments.mmcv) if not arguments.only or pair[0] in arguments.only]
     for shape in shapes:
         for kind in arguments.types:
-            for name, operator in chosen:
-                try:
-                    graph = name.startswith(("msda_triton", "mmcv"))  # the others wait for the GPU
-                    dtype = getattr(torch, kind)
-                    row = measure(operator, shape, dtype, arguments.padding, arguments.rounds, graph)
-                except Exception as error:  # a peer that does not take a type is part of the table
-                    row = f"{type(error).__name__} | | |"
+            rows = measure(chosen, shape, getattr(torch, kind), arguments.padding, arguments.rounds)
+            for name, row in rows.items():
                 print(f"| {shape.name} | {kind} | {name} | {row} |", flush=True)
 
 

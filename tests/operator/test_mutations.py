@@ -13,6 +13,7 @@ import torch
 from test_kernels import draw
 
 import msda_triton
+from msda_triton import reference_multiscale_deformable_attention
 
 PACKAGE = Path(msda_triton.__file__).parent
 FORWARD, BACKWARD, COORDINATES = "kernels/forward.py", "kernels/backward.py", "kernels/coordinates.py"
@@ -32,7 +33,7 @@ AWAY = [
     ("lost level", FORWARD, "start += height * width", "start += height"),
     ("head of another", FORWARD, "+ head * C\n", "\n"),
     ("batch of another", FORWARD, "img_ptr += batch * I * (H * C)", "img_ptr += I * (H * C)"),
-    ("lost points", FORWARD, "range(P)", "range(P - 1)"),
+    ("lost points", FORWARD, "static_range(UNROLLED)", "static_range(UNROLLED - 1)"),
     ("lost scale, x", BACKWARD, "weight * scale_x *", "weight *"),
     ("lost scale, y", BACKWARD, "weight * scale_y *", "weight *"),
     ("scale of the other axis", BACKWARD, "weight * scale_x *", "weight * scale_y *"),
@@ -96,6 +97,10 @@ ORDER = [
         "grad - whole",
     ),
     ("grid too fine", "exact.py", "(1.01 / units)", "(1e-6 / units)"),
+]
+POINTS = [
+    ("one group of points", FORWARD, "range(P // UNROLLED)", "range(1)"),
+    ("the same group again", FORWARD, "+ group * UNROLLED", "+ UNROLLED"),
 ]
 TOTAL = [
     ("rest left out", "kernels/total.py", "total += tl.load(rest_ptr", "tl.load(rest_ptr"),
@@ -193,6 +198,14 @@ def check_coarse(operator):
     torch.testing.assert_close(found[0], found[1], rtol=0, atol=1e-5 * float(found[1].abs().max()))
 
 
+def check_many_points(operator):
+    """More of them on a level than the forward kernel has side by side."""
+    img, points, weights = draw(1, 2, 3, 5, 9, [(7, 9), (9, 2)], torch.float64, 1)
+    arguments = (img, [(7, 9), (9, 2)], points, weights, "zeros", False)
+    wanted = reference_multiscale_deformable_attention(*arguments)
+    torch.testing.assert_close(operator(*arguments), wanted, rtol=0, atol=1e-12)
+
+
 def check_order(operator):
     """Deterministic sums do not depend on their order."""
     orders = [torch.arange(131), torch.randperm(131)]
@@ -225,6 +238,13 @@ def test_mutation_is_caught_in_deterministic_sums(load, file, old, new):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("file", "old", "new"), [m[1:] for m in POINTS], ids=[m[0] for m in POINTS])
+def test_mutation_is_caught_with_many_points(load, file, old, new):
+    operator = load(file, old, new)
+    assert not passes(lambda: check_many_points(operator), [()])
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("file", "old", "new"), [m[1:] for m in COARSE], ids=[m[0] for m in COARSE])
 def test_mutation_is_caught_on_coarse_levels(load, file, old, new):
     operator = load(file, old, new)
@@ -241,6 +261,7 @@ def test_mutation_is_caught_by_another_order(load, file, old, new):
 def test_copy_without_mutation_passes(load, suite):
     operator = load(FORWARD, "total", "total")
     assert passes(lambda: check_coarse(operator), [()])
+    assert passes(lambda: check_many_points(operator), [()])
     assert passes(lambda: check_order(operator), [()])
     assert passes(lambda: check_total(operator), [()])
     assert passes(lambda *options: suite.check_away_from_jumps(operator, torch.float32, *options))
