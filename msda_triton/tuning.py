@@ -26,7 +26,7 @@ from .tiles import backward_case, backward_tile, forward_case, forward_tile
 Timer: TypeAlias = Callable[[Callable[[], object]], float]
 
 CANDIDATES = {
-    "forward": ((8, 1), (16, 2), (16, 4), (32, 4), (32, 8), (64, 8)),
+    "forward": ((4, 1), (8, 1), (16, 2), (16, 4), (32, 4), (32, 8), (64, 8)),
     "backward": ((4, 1), (8, 1), (16, 2), (32, 4)),
 }
 
