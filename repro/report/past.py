@@ -71,6 +71,7 @@ def _search(answer: Mapping[str, Any]) -> Search:
         axis=str(answer["axis"]),
         sentence=_sentence(answer, labels),
         decided=bool(answer.get("final", True)) and answer["kind"] != "inconclusive",
+        changed=_changed(answer),
         link=str(answer.get("link") or ""),
         tried=[_tried(row, first_bad) for row in answer["tried"]],
         untestable=[
@@ -100,6 +101,12 @@ def _tried(row: Mapping[str, Any], first_bad: object) -> Tried:
         replayed=int(replayed.get("trials") or 0),
         first_bad=row["candidate"] == first_bad,
     )
+
+
+def _changed(answer: Mapping[str, Any]) -> bool | None:
+    if answer["kind"] in ("throughout", "absent") or not answer.get("reproduced", True):
+        return False
+    return None if answer["kind"] == "inconclusive" or answer.get("high") is None else True
 
 
 def _sentence(answer: Mapping[str, Any], labels: Mapping[str, str]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from repro import ui
-from repro.report.model import CellRate, Report
+from repro.report.model import CellRate, Report, Search
 from repro.report.words import MODES, agreed, capital, counted, differences, failed_how, interval, rates
 from repro.trial.records import Mode
 
@@ -79,7 +79,17 @@ def _which_cells(report: Report) -> str:
 def _since_when(report: Report) -> str:
     if not report.searches:
         return "not searched: run `repro bisect`."
-    return report.searches[0].sentence
+    newest: dict[str, Search] = {}
+    for search in report.searches:
+        newest.setdefault(search.axis, search)
+    first = next((search for search in newest.values() if search.changed), report.searches[0])
+    others = [search for search in newest.values() if search is not first]
+    told = [f"Along {search.axis}: {search.sentence}" for search in others if search.changed is not False]
+    same = [search.axis for search in others if search.changed is False]
+    if same:
+        either = " either" if first.changed is False else ""
+        told.append(f"Nothing changed along {', '.join(same)}{either}.")
+    return " ".join([first.sentence, *told])
 
 
 def _what_fails(report: Report) -> str:

@@ -26,6 +26,7 @@ class Search:
         axis: searched along.
         sentence: the verdict.
         decided: whether the answer is a name, a range that cannot be narrowed, or that nothing changed.
+        changed: whether a change was found; None where there is no answer.
         link: web address that shows the change, or "".
         tried: in order of the line.
         untestable: candidates that cannot be tested, with the reason.
@@ -36,6 +37,7 @@ class Search:
     axis: str
     sentence: str
     decided: bool
+    changed: bool | None = None
     link: str = ""
     tried: Sequence[Tried] = ()
     untestable: Sequence[str] = ()

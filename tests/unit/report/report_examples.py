@@ -10,6 +10,7 @@ SEARCH = Search(
     axis="triton",
     sentence="It first fails at triton 3.6.0: 0 of 44 (0 %; 0 % to 11.7 %) before, 5 of 20 from there on.",
     decided=True,
+    changed=True,
     link="https://github.com/triton-lang/triton/compare/v3.5.1...v3.6.0",
     tried=[
         Tried(label="3.5.1", failed=0, trials=44),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 from report_ledgers import TEST, flake
 
@@ -90,6 +91,38 @@ def test_files_that_hold_no_answer(home):
     (home / "searches" / "torn.json").write_text('{"about"')
     assert read_searches(home, TEST) == []
     assert read_searches(home / "nowhere", TEST) == []
+
+
+def since_when(report):
+    return dict(verdict(report))["Since when"]
+
+
+def test_the_verdict_names_every_axis_that_was_searched(home, told):
+    flake(home)
+    nothing = {**ANSWER, "kind": "throughout", "first_bad": None}
+    write(home, "torch", {**nothing, "axis": "torch"})
+    throughout = (
+        "Nothing changed: it fails throughout, 5 of 20 (25.0 %; 10.0 % to 50.0 %); confidence 97.0 %."
+    )
+    assert since_when(told()) == throughout
+    write(home, "ptxas", {**nothing, "axis": "ptxas"})
+    os.utime(home / "searches" / "torch.json", (1, 1))
+    assert since_when(told()) == f"{throughout} Nothing changed along torch either."
+
+
+def test_the_verdict_begins_with_the_change_whatever_was_searched_last(home, told):
+    flake(home)
+    write(home, "triton", ANSWER)
+    write(home, "ptxas", {**ANSWER, "axis": "ptxas", "kind": "inconclusive", "first_bad": None, "high": None})
+    write(home, "older", {**ANSWER, "kind": "throughout"})
+    write(home, "torch", {**ANSWER, "axis": "torch", "kind": "absent"})
+    for when, name in enumerate(("older", "triton", "ptxas", "torch")):
+        os.utime(home / "searches" / f"{name}.json", (when, when))
+    told_when = since_when(told())
+    assert told_when.startswith("It first fails at triton 3.6.0: ")
+    assert " Along ptxas: No answer: 0 of 44" in told_when
+    assert told_when.endswith(" Nothing changed along torch.")
+    assert "throughout" not in told_when
 
 
 def diagnosis(home, **held):
