@@ -103,30 +103,44 @@ def references(shape: Shape) -> torch.Tensor:
     return every.cuda()
 
 
-def medians_ms(calls: list[Callable[[], object]], rounds: int) -> list[float]:
+class Rounds(NamedTuple):
+    """How often each call is timed, and how often in a row before it is another's turn."""
+
+    number: int
+    turn: int
+
+
+def medians_ms(calls: list[Callable[[], object]], rounds: Rounds) -> list[float]:
     """Median over rounds of each call by the GPU's own clock, after warming up.
 
     The calls take turns, so that what else the machine does meets them all; L2 is flushed before each.
     """
+    number = rounds.number
     flush = torch.empty(64 << 20, dtype=torch.int32, device="cuda")
     if min(warmed_ms(call) for call in calls) < 1:  # what Python and launches bound scatters more
-        rounds *= 5
+        number *= 5
     times: list[list[float]] = [[] for _ in calls]
     gc.collect()
     gc.disable()
     try:
-        for _ in range(rounds):
+        for begin in range(0, number, rounds.turn):
             for call, taken in zip(calls, times, strict=True):
-                flush.zero_()
-                start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-                start.record()
-                call()
-                end.record()
-                end.synchronize()
-                taken.append(start.elapsed_time(end))
+                for _ in range(min(rounds.turn, number - begin)):
+                    flush.zero_()
+                    taken.append(timed_ms(call))
     finally:
         gc.enable()
     return [statistics.median(taken) for taken in times]
+
+
+def timed_ms(call: Callable[[], object]) -> float:
+    """One call by the GPU's own clock."""
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+    call()
+    end.record()
+    end.synchronize()
+    return float(start.elapsed_time(end))
 
 
 def warmed_ms(call: Callable[[], object]) -> float:
@@ -187,7 +201,7 @@ def peak_mib(call: Callable[[], object]) -> float:
 
 
 def measure(
-    chosen: list[tuple[str, Operator]], shape: Shape, dtype: torch.dtype, padding: str, rounds: int
+    chosen: list[tuple[str, Operator]], shape: Shape, dtype: torch.dtype, padding: str, rounds: Rounds
 ) -> dict[str, str]:
     """The cells of each implementation's row."""
     tensors = inputs(shape, dtype)
@@ -283,6 +297,7 @@ def main() -> None:
     parser.add_argument("--types", nargs="+", default=["float32", "float16", "bfloat16"])
     parser.add_argument("--padding", choices=["border", "zeros"], default="zeros")
     parser.add_argument("--rounds", type=int, default=50)
+    parser.add_argument("--turn", type=int, default=10, help="calls of one implementation in a row")
     parser.add_argument("--queries", type=int, nargs="+", help="the square pyramid with these instead of all")
     parser.add_argument("--only", nargs="+", help="implementations to measure")
     parser.add_argument("--mmcv", help="folder with mmcv's sources, to compile its kernels from")
@@ -291,13 +306,13 @@ def main() -> None:
     print(f"{arguments.padding} padding, median of {arguments.rounds}\n")
     print("| shape | type | implementation | forward, ms | both, ms | replayed, ms | peak, MiB |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
-    shapes = SHAPES
+    shapes, rounds = SHAPES, Rounds(arguments.rounds, arguments.turn)
     if arguments.queries:
         shapes = tuple(Shape(f"B4 64..8 N{n} P4", 4, n, 4, PYRAMID, True) for n in arguments.queries)
     chosen = [pair for pair in operators(arguments.mmcv) if not arguments.only or pair[0] in arguments.only]
     for shape in shapes:
         for kind in arguments.types:
-            rows = measure(chosen, shape, getattr(torch, kind), arguments.padding, arguments.rounds)
+            rows = measure(chosen, shape, getattr(torch, kind), arguments.padding, rounds)
             for name, row in rows.items():
                 print(f"| {shape.name} | {kind} | {name} | {row} |", flush=True)
 
