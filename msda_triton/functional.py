@@ -110,7 +110,7 @@ def _eager(
 
 @cache
 def _kernels() -> tuple[Kernel, Kernel, bool]:
-    """Forward without and with gradients, and whether both are interpreted; Triton is imported by then."""
+    """Forward without and with gradients, and whether both are interpreted; imports Triton, so only here."""
     from .autograd import DeformableAttention
     from .launch import INTERPRETED, launch_forward
 

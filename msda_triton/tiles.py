@@ -35,16 +35,10 @@ def backward_case(channels: int) -> tuple[str, ...]:
 @cache
 def forward_tile(channels: int, itemsize: int, many: bool) -> Tile:
     """Tile of the forward kernel; `many` rows = batches * queries * heads fill the GPU several times."""
-    width = min(triton.next_power_of_2(channels), 128)
-    measured = look_up(*forward_case(channels, itemsize, many))
-    if measured is not None:
-        return Tile(measured[0], width, measured[1])
-    if INTERPRETED:  # an operation costs the same there whatever its size
-        return Tile(128, width, 1)
+    case = forward_case(channels, itemsize, many)
     if itemsize == 4:
-        return Tile(max(128 // width, 1), width, 1)
-    values = 2048 if itemsize == 2 and many else 1024
-    return Tile(max(values // width, 1), width, 8)
+        return _tile(case, channels, values=128, warps=1)
+    return _tile(case, channels, values=2048 if itemsize == 2 and many else 1024, warps=8)
 
 
 def unrolled(points: int) -> int:
@@ -55,13 +49,18 @@ def unrolled(points: int) -> int:
 @cache
 def backward_tile(channels: int) -> Tile:
     """Tile of the backward kernel: one warp, so that sums over channels stay in it."""
+    return _tile(backward_case(channels), channels, values=128, warps=1)
+
+
+def _tile(case: tuple[str, ...], channels: int, values: int, warps: int) -> Tile:
+    """What was measured for a case, else so many values of queries by channels for so many warps."""
     width = min(triton.next_power_of_2(channels), 128)
-    measured = look_up(*backward_case(channels))
+    measured = look_up(*case)
     if measured is not None:
         return Tile(measured[0], width, measured[1])
-    if INTERPRETED:
+    if INTERPRETED:  # an operation costs the same there whatever its size
         return Tile(128, width, 1)
-    return Tile(max(128 // width, 1), width, 1)
+    return Tile(max(values // width, 1), width, warps)
 
 
 def coarse_tiles(samples: int, dtype: torch.dtype) -> int:

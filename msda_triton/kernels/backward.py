@@ -5,7 +5,7 @@
 import triton
 import triton.language as tl
 
-from .coordinates import neighbours
+from .coordinates import neighbours, sampling_point
 from .sums import grid_at, scatter, tiles_of
 
 
@@ -80,9 +80,7 @@ def deformable_attention_backward_kernel(
         fine = tiles_of(height, width, SIDE) > TILES
         for point in range(P):
             place = row * (L * P) + level * P + point
-            s_x = tl.load(points_ptr + 2 * place, mask=queries, other=0.0).to(SUM)
-            s_y = tl.load(points_ptr + 2 * place + 1, mask=queries, other=0.0).to(SUM)
-            weight = tl.load(weights_ptr + place, mask=queries, other=0.0).to(SUM)
+            s_x, s_y, weight = sampling_point(points_ptr, weights_ptr, place, queries, SUM)
             weight = tl.where(fits, weight, float("nan"))  # shapes that the image does not hold must show
             x, right, has_left, has_right, moves_x = neighbours(s_x, width, BORDER, ALIGN_CORNERS, ATEN)
             y, down, has_top, has_bottom, moves_y = neighbours(s_y, height, BORDER, ALIGN_CORNERS, ATEN)

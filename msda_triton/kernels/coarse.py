@@ -5,7 +5,7 @@
 import triton
 import triton.language as tl
 
-from .coordinates import neighbours
+from .coordinates import neighbours, sampling_point
 from .sums import grid_at, level_of, scatter, tiles_of
 
 
@@ -74,9 +74,7 @@ def deformable_attention_coarse_kernel(
             shares = tl.zeros([SIDE, SIDE, BLOCK_N], dtype=SUM)
             for point in tl.static_range(P):
                 place = row * (L * P) + level * P + point
-                s_x = tl.load(points_ptr + 2 * place, mask=queries, other=0.0).to(SUM)
-                s_y = tl.load(points_ptr + 2 * place + 1, mask=queries, other=0.0).to(SUM)
-                weight = tl.load(weights_ptr + place, mask=queries, other=0.0).to(SUM)
+                s_x, s_y, weight = sampling_point(points_ptr, weights_ptr, place, queries, SUM)
                 x, right, has_left, has_right, _x = neighbours(s_x, width, BORDER, ALIGN_CORNERS, ATEN)
                 y, down, has_top, has_bottom, _y = neighbours(s_y, height, BORDER, ALIGN_CORNERS, ATEN)
                 weight = tl.where((has_left | has_right) & (has_top | has_bottom), weight, 0.0)

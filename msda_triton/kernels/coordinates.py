@@ -1,9 +1,18 @@
 # ruff: noqa: ANN001, ANN201, N803, SIM108 - Triton's own dialect: no types, constants in capitals
 # mypy: disable-error-code="untyped-decorator, no-untyped-def, no-untyped-call"
-"""Where a sampling point falls on a level: shared by the forward and the backward kernel."""
+"""A sampling point, and where it falls on a level: shared by all kernels that take points."""
 
 import triton
 import triton.language as tl
+
+
+@triton.jit
+def sampling_point(points_ptr, weights_ptr, place, mask, SUM: tl.constexpr):
+    """Both coordinates and the attention weight of the points at `place`; zeros without `mask`."""
+    s_x = tl.load(points_ptr + 2 * place, mask=mask, other=0.0).to(SUM)
+    s_y = tl.load(points_ptr + 2 * place + 1, mask=mask, other=0.0).to(SUM)
+    weight = tl.load(weights_ptr + place, mask=mask, other=0.0).to(SUM)
+    return s_x, s_y, weight
 
 
 @triton.jit

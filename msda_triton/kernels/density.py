@@ -5,7 +5,7 @@
 import triton
 import triton.language as tl
 
-from .coordinates import neighbours
+from .coordinates import neighbours, sampling_point
 from .sums import level_of
 
 
@@ -43,9 +43,7 @@ def deformable_attention_density_kernel(
     query = number // P
     held = query < tl.where(fits, N, 0)
     place = ((batch * N + query) * H + head) * (L * P) + level * P + number % P
-    s_x = tl.load(points_ptr + 2 * place, mask=held, other=0.0).to(SUM)
-    s_y = tl.load(points_ptr + 2 * place + 1, mask=held, other=0.0).to(SUM)
-    weight = tl.load(weights_ptr + place, mask=held, other=0.0).to(SUM)
+    s_x, s_y, weight = sampling_point(points_ptr, weights_ptr, place, held, SUM)
     largest = tl.load(largest_ptr).to(SUM)
     largest = tl.where(largest > 0, largest, 1.0)
     units = tl.ceil(tl.abs(weight) / largest * UNITS)
