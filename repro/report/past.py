@@ -104,6 +104,7 @@ def _tried(row: Mapping[str, Any], first_bad: object) -> Tried:
 
 
 def _changed(answer: Mapping[str, Any]) -> bool | None:
+    """Whether a search found a change; None where it has no answer."""
     if answer["kind"] in ("throughout", "absent") or not answer.get("reproduced", True):
         return False
     return None if answer["kind"] == "inconclusive" or answer.get("high") is None else True
@@ -112,11 +113,12 @@ def _changed(answer: Mapping[str, Any]) -> bool | None:
 def _sentence(answer: Mapping[str, Any], labels: Mapping[str, str]) -> str:
     kind, before, after = answer["kind"], answer["rate_before"], answer["rate_after"]
     sure = f"confidence {ui.percent(float(answer['confidence']))}"
+    changed = _changed(answer)
     if kind == "throughout":
         return f"Nothing changed: it fails throughout, {_rate(after)}; {sure}."
-    if kind == "absent" or not answer.get("reproduced", True):
+    if changed is False:
         return f"It was not seen to fail: {_rate(after)}."
-    if kind == "inconclusive" or answer.get("high") is None:
+    if changed is None:
         return f"No answer: {_rate(before)} at first and {_rate(after)} at last."
     rates = f"{_rate(before)} before, {_rate(after)} from there on; {sure}."
     if answer.get("first_bad") is not None:
