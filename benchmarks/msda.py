@@ -110,27 +110,27 @@ class Rounds(NamedTuple):
     turn: int
 
 
-def medians_ms(calls: list[Callable[[], object]], rounds: Rounds) -> list[float]:
-    """Median over rounds of each call by the GPU's own clock, after warming up.
+def medians_ms(calls: dict[str, Callable[[], object]], rounds: Rounds) -> dict[str, float]:
+    """Median over rounds of each implementation's call by the GPU's own clock, after warming up.
 
     The calls take turns, so that what else the machine does meets them all; L2 is flushed before each.
     """
     number = rounds.number
     flush = torch.empty(64 << 20, dtype=torch.int32, device="cuda")
-    if min(warmed_ms(call) for call in calls) < 1:  # what Python and launches bound scatters more
+    if min(map(warmed_ms, calls.values()), default=1) < 1:  # what Python and launches bound scatters more
         number *= 5
-    times: list[list[float]] = [[] for _ in calls]
+    times: dict[str, list[float]] = {name: [] for name in calls}
     gc.collect()
     gc.disable()
     try:
         for begin in range(0, number, rounds.turn):
-            for call, taken in zip(calls, times, strict=True):
+            for name, call in calls.items():
                 for _ in range(min(rounds.turn, number - begin)):
                     flush.zero_()
-                    taken.append(timed_ms(call))
+                    times[name].append(timed_ms(call))
     finally:
         gc.enable()
-    return [statistics.median(taken) for taken in times]
+    return {name: statistics.median(taken) for name, taken in times.items()}
 
 
 def timed_ms(call: Callable[[], object]) -> float:
@@ -207,23 +207,23 @@ def measure(
     tensors = inputs(shape, dtype)
     for index in (0, 2, 3):
         tensors[index].requires_grad_()
-    rows: dict[str, str] = {}
-    taken: dict[str, Calls] = {}
+    refused: dict[str, str] = {}
+    calls: dict[str, Calls] = {}
     for name, operator in chosen:
         try:
             graph = name.startswith(("msda_triton", "mmcv"))  # the others wait for the GPU
-            taken[name] = calls_of(operator, tensors, padding, graph)
-            rows[name] = ""
+            calls[name] = calls_of(operator, tensors, padding, graph)
         except Exception as error:  # a peer that does not take a type is part of the table
-            rows[name] = f"{type(error).__name__} | | |"
-    replays = {name: one.replay for name, one in taken.items() if one.replay}
-    forward = dict(zip(taken, medians_ms([one.forward for one in taken.values()], rounds), strict=True))
-    both = dict(zip(taken, medians_ms([one.both for one in taken.values()], rounds), strict=True))
-    again = dict(zip(replays, medians_ms(list(replays.values()), rounds), strict=True)) if replays else {}
-    for name, one in taken.items():
-        replayed = f"{again[name]:.3f}" if name in again else "-"
-        rows[name] = f"{forward[name]:.3f} | {both[name]:.3f} | {replayed} | {peak_mib(one.both):.0f}"
-    return rows
+            refused[name] = f"{type(error).__name__} | | |"
+    forward = medians_ms({name: one.forward for name, one in calls.items()}, rounds)
+    both = medians_ms({name: one.both for name, one in calls.items()}, rounds)
+    replayed = medians_ms({name: one.replay for name, one in calls.items() if one.replay}, rounds)
+
+    def row(name: str) -> str:
+        last = f"{replayed[name]:.3f}" if name in replayed else "-"
+        return f"{forward[name]:.3f} | {both[name]:.3f} | {last} | {peak_mib(calls[name].both):.0f}"
+
+    return {name: refused.get(name) or row(name) for name, _ in chosen}
 
 
 def operators(mmcv: str | None) -> list[tuple[str, Operator]]:
