@@ -200,8 +200,9 @@ def check_coarse(operator):
 
 def check_many_points(operator):
     """More of them on a level than the forward kernel has side by side."""
-    img, points, weights = draw(1, 2, 3, 5, 9, [(7, 9), (9, 2)], torch.float64, 1)
-    arguments = (img, [(7, 9), (9, 2)], points, weights, "zeros", False)
+    levels = [(7, 9), (9, 2)]
+    img, points, weights = draw(1, 2, 3, 5, 9, levels, torch.float64, 1)
+    arguments = (img, levels, points, weights, "zeros", False)
     wanted = reference_multiscale_deformable_attention(*arguments)
     torch.testing.assert_close(operator(*arguments), wanted, rtol=0, atol=1e-12)
 
